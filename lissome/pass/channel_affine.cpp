@@ -38,9 +38,6 @@ at::Tensor fold_bias(const ChannelProducer& producer, const ChannelAffine& affin
 
 }  // namespace
 
-bool has_large_number(const at::Tensor& tensor, double limit) {
-  return (tensor.abs().gt(limit).logical_and(at::isfinite(tensor))).any().item<bool>();
-}
 bool is_finite_weight(const at::Tensor& tensor) { return !tensor.defined() || at::isfinite(tensor).all().item<bool>(); }
 
 std::optional<ChannelAffine> read_batch_norm(Rewriter& rewriter, const Node& node) {

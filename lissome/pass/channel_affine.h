@@ -15,8 +15,6 @@ std::optional<ChannelAffine> read_batch_norm(Rewriter& rewriter, const Node& nod
 
 // Whether no number of the tensor is infinite or NaN; an undefined one has none.
 bool is_finite_weight(const at::Tensor& tensor);
-// Whether a finite element lies below -limit or above limit.
-bool has_large_number(const at::Tensor& tensor, double limit);
 
 // A convolution or linear with constant weights, read by one reader alone.
 struct ChannelProducer {

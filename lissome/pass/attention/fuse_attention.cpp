@@ -4,11 +4,11 @@
 //
 // Where a mask of -inf leaves a row without any key, the written-out form divides zero by zero, and attention would
 // give zeros: there the mask becomes NaN, as far as it may hold -inf.
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "lissome/pass/channel_affine.h"
+#include "lissome/pass/attention/mask_numbers.h"
 #include "lissome/pass/match.h"
 #include "lissome/pass/passes.h"
 
@@ -23,27 +23,6 @@ constexpr double kLowestFill = -3.3895313892515355e38;
 // The derivative of attention finds the weights of a row again as exp(score - logarithm of their sum). Where a mask
 // lowers a whole row by more than this, f32 does not hold that difference to 1e-5.
 constexpr double kLargeForDerivative = 64;
-
-// Ops that hand on the elements of an operand, or add to them.
-constexpr std::array<std::string_view, 19> kHandingOn = {"aten::add.Tensor",
-                                                         "aten::add.Scalar",
-                                                         "aten::mul.Tensor",
-                                                         "aten::mul.Scalar",
-                                                         "aten::where.self",
-                                                         "aten::where.Scalar",
-                                                         "aten::where.ScalarOther",
-                                                         "aten::where.ScalarSelf",
-                                                         "aten::masked_fill.Scalar",
-                                                         "aten::masked_fill.Tensor",
-                                                         "aten::to.dtype",
-                                                         "aten::expand",
-                                                         "aten::unsqueeze",
-                                                         "aten::view",
-                                                         "aten::slice.Tensor",
-                                                         "aten::triu",
-                                                         "aten::full",
-                                                         "aten::cat",
-                                                         "aten::clone"};
 
 class AttentionFuser {
  public:
@@ -218,54 +197,24 @@ class AttentionFuser {
     return true;
   }
 
-  // Whether elements that `is_sought` names may reach this value, as far as its producers are followed. Weights are
-  // asked as a whole.
-  template <typename Sought>
-  bool may_hold(const Argument& argument, const Sought& is_sought, int steps = 12) const {
-    if (const auto number = constant_number(rewriter_, argument)) return is_sought(at::Tensor(), *number);
-    if (!argument.is_value() || steps == 0) return argument.is_value();
-    const ValueId value = argument.value();
-    if (rewriter_.is_constant(value)) return is_sought(rewriter_.program().find_weight(value)->tensor, 0.0);
-    const Node* node = rewriter_.producer(value);
-    if (node == nullptr) return true;  // an input, or state
-    if (std::ranges::none_of(kHandingOn, [&](std::string_view op) { return node->is(op); })) return false;
-    bool may = false;
-    for (const Argument& operand : node->arguments) {
-      if (const auto* number = operand.get<double>()) may = may || is_sought(at::Tensor(), *number);
-      for_each_value(operand, [&](ValueId id) {
-        const ValueType& type = rewriter_.type_of(id);
-        if (type.dtype == Dtype::boolean) return;
-        may = may || may_hold(rewriter_.resolve(Argument(id)), is_sought, steps - 1);
-      });
-    }
-    return may;
-  }
-
-  bool may_hold_infinity(const Argument& argument) const {
-    return may_hold(argument, [](const at::Tensor& weight, double number) {
-      return weight.defined() ? !is_finite_weight(weight) : number == -kInfinity;
-    });
-  }
-
   // Whether a mask may lower a whole row by finite numbers that are large. -inf makes such a row NaN either way.
   bool may_lower_rows() const {
-    const auto is_large = [](const at::Tensor& weight, double number) {
-      if (weight.defined()) return has_large_number(weight, kLargeForDerivative);
-      return std::isfinite(number) && std::abs(number) > kLargeForDerivative;
-    };
-    return std::any_of(terms_.begin(), terms_.end(), [&](const Term& term) {
-      return term.number ? std::isfinite(*term.number) : may_hold(rewriter_.resolve(Argument(term.value)), is_large);
+    return std::ranges::any_of(terms_, [&](const Term& term) {
+      if (term.number) return std::isfinite(*term.number);
+      return find_mask_numbers(rewriter_, Argument(term.value)).largest > kLargeForDerivative;
     });
   }
 
-  // Fills whose sum is beyond f32 make -inf too.
+  // Finite numbers whose sum is beyond f32 make -inf too.
   bool may_mask_rows() const {
     double sum = 0;
     for (const Term& term : terms_) {
-      if (term.number) sum += *term.number;
-      if (!term.number && may_hold_infinity(rewriter_.resolve(Argument(term.value)))) return true;
+      const MaskNumbers numbers = term.number ? MaskNumbers{std::abs(*term.number), std::isinf(*term.number)}
+                                              : find_mask_numbers(rewriter_, Argument(term.value));
+      if (numbers.has_infinity) return true;
+      if (std::isfinite(numbers.largest)) sum += numbers.largest;
     }
-    return sum < -static_cast<double>(std::numeric_limits<float>::max());
+    return sum > std::numeric_limits<float>::max();
   }
 
   // The mask plus NaN in rows where every element is -inf: those are counted, as there is no largest of no elements.
