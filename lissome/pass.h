@@ -66,8 +66,8 @@ Program prepare_inference(const Program& original, const PipelineOptions& option
 // gru_layer. No pass of the table: only who makes weights smaller wants them apart. Returns the number of rewrites.
 int split_recurrent(Program& program);
 
-// The pass fuse_attention where gradients are wanted: not with a mask that may lower all scores of a row by a large finite
-// number (-1e9), for which the derivative of attention is not exact. Returns the number of rewrites.
+// The pass fuse_attention where gradients are wanted: not with a mask that may lower all scores of a row by a large
+// finite number (-1e9), for which the derivative of attention is not exact. Returns the number of rewrites.
 int fuse_differentiable_attention(Program& program);
 
 // Weights that no node, output or write mentions go; returns how many.

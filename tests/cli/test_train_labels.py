@@ -3,6 +3,7 @@ learned from, and data that a training does not go on with."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -213,6 +214,22 @@ def test_a_word_too_many_among_labels_is_named(lissome: Lissome, tmp_path: Path)
     assert done.returncode == 4, done.stderr
     assert "'RED'" in done.stderr or "'red'" in done.stderr
     assert "the data have" in done.stderr and "RED" in done.stderr and "blue" in done.stderr
+
+
+def test_accuracy_of_a_language_model_counts_every_token(lissome: Lissome, tmp_path: Path):
+    """Scores [samples, tokens, classes]: the classes come last."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Embedding(20, 8), nn.Linear(8, 20))
+    x = torch.randint(0, 20, (16, 9))
+    y = torch.where(torch.rand(16, 9) < 0.4, net(x).argmax(-1), x)
+    export(net, x[:4], tmp_path / "net.pt2")
+    np.savez(tmp_path / "d.npz", x=x.numpy(), y=y.numpy())
+    train(lissome, "--labels", "y", "--validation", "d.npz", "--lr", 1e-9, "--log", "log.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    expected = float((net(x).argmax(-1) == y).double().mean())
+    assert 0.3 < expected < 0.9
+    metrics = [line["metrics"] for line in lines if line["event"] == "epoch"]
+    assert metrics[-1]["accuracy"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_accuracy_is_measured_on_all_classes_of_sorted_data(lissome: Lissome, tmp_path: Path):

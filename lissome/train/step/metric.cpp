@@ -4,25 +4,27 @@
 namespace lissome {
 namespace {
 
-// Of scores [n, classes, ...], along dimension 1.
-TrainMetric make_class_accuracy(int64_t ignored) {
-  const auto find_classes = [](const at::Tensor& labels) {
-    return labels.is_floating_point() ? labels.argmax(1) : labels;
+// `dim`: that of the classes.
+TrainMetric make_class_accuracy(int64_t dim, int64_t ignored) {
+  const auto find_classes = [=](const at::Tensor& labels) {
+    return labels.is_floating_point() ? labels.argmax(dim) : labels;
   };
   return {"accuracy",
           [=](const std::vector<at::Tensor>& outputs, const at::Tensor& labels) {
-            const at::Tensor found = outputs.at(0).argmax(1), classes = find_classes(labels).reshape(found.sizes());
+            const at::Tensor found = outputs.at(0).argmax(dim), classes = find_classes(labels).reshape(found.sizes());
             const at::Tensor counted = classes.ne(ignored), right = found.eq(classes).logical_and(counted);
             return right.sum().item().toDouble() / counted.sum().item().toDouble();
           },
           [=](const at::Tensor& labels) { return find_classes(labels).ne(ignored).sum().item().toDouble(); }};
 }
 
-// The sizes of scores without their classes.
-Sizes list_positions(const at::Tensor& scores) {
-  Sizes sizes = scores.sizes().vec();
-  sizes.erase(sizes.begin() + 1);
-  return sizes;
+// Whether labels are the classes of scores along this dimension: see attach_loss().
+bool are_classes(const at::Tensor& labels, const at::Tensor& scores, int64_t dim) {
+  if (scores.dim() < 2 || scores.size(dim) < 2) return false;
+  if (labels.is_floating_point()) return dim == 1 && labels.sizes() == scores.sizes();
+  Sizes positions = scores.sizes().vec();
+  positions.erase(positions.begin() + (dim < 0 ? scores.dim() + dim : dim));
+  return labels.scalar_type() == at::kLong && drop_ones(positions) == drop_ones(labels.sizes().vec());
 }
 
 // Labels [n] are those of outputs [n, 1], and so on: see attach_loss().
@@ -50,18 +52,16 @@ std::vector<TrainMetric> choose_metrics(const LossOptions& loss, const at::Tenso
   const bool same = output.sizes() == labels.sizes();
   const bool same_but_ones = drop_ones(output.sizes().vec()) == drop_ones(labels.sizes().vec());
   switch (loss.kind) {
-    case LossKind::cross_entropy: {
-      const bool scores = output.dim() >= 2 && output.size(1) > 1, soft = labels.is_floating_point() && same;
-      if (scores && (soft || (has_classes && drop_ones(list_positions(output)) == drop_ones(labels.sizes().vec()))))
-        return {make_class_accuracy(loss.ignored_label)};
+    case LossKind::cross_entropy:
+      for (const int64_t dim : {1, -1})
+        if (are_classes(labels, output, dim)) return {make_class_accuracy(dim, loss.ignored_label)};
       return {};
-    }
     case LossKind::bce:
     case LossKind::bce_logits:
       if (same_but_ones) return {make_binary_accuracy(loss.kind == LossKind::bce ? 0.5 : 0)};
       return {};
     case LossKind::output:
-      if (of_samples) return {make_class_accuracy(loss.ignored_label)};
+      if (of_samples) return {make_class_accuracy(1, loss.ignored_label)};
       if (same && !has_classes) return {make_mean_absolute_error()};
       return {};
     default:
