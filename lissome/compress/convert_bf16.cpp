@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "lissome/compress.h"
@@ -45,6 +46,7 @@ class Bf16Converter {
   Bf16Converter(const Program& program, const Bf16Options& options)
       : source_(program), options_(options), result_(program) {
     result_.nodes.clear();
+    find_masks();
   }
 
   Program run() {
@@ -68,6 +70,19 @@ class Bf16Converter {
                        [&](const std::string& pattern) { return matches_pattern(pattern, node.origin->module); });
   }
 
+  // Masks of attention stay f32, and what followers make them of: the lowest number of f32, added to a bias in bf16,
+  // would be -inf.
+  void find_masks() {
+    for (const Node& node : source_.nodes | std::views::reverse) {
+      const bool attends = node.is("aten::scaled_dot_product_attention");
+      const bool leads = is_one_of(node, kFollowers) && node.results.size() == 1 && in_masks_.count(node.result()) > 0;
+      const auto keep = [&](ValueId value) { in_masks_.insert(value); };
+      if (attends) for_each_value(node.argument("attn_mask"), keep);
+      if (leads)
+        for (const Argument& argument : node.arguments) for_each_value(argument, keep);
+    }
+  }
+
   // A product of floats, or a follower that reads something that is bf16 already.
   bool goes_bf16(const Node& node) const {
     if (node.results.size() != 1) return false;
@@ -79,7 +94,7 @@ class Bf16Converter {
     if (node.is("aten::scaled_dot_product_attention") && reads_wide_keys(node)) return false;
     if (has_window_of_three(node)) return false;
     if (is_one_of(node, kProducts) || node.is(kDynamicLinear)) return true;
-    if (!is_one_of(node, kFollowers)) return false;
+    if (!is_one_of(node, kFollowers) || in_masks_.count(node.result()) > 0) return false;
     bool follows = false, widens = false;
     for (const Argument& argument : node.arguments) {
       for_each_value(argument, [&](ValueId value) {
@@ -210,6 +225,7 @@ class Bf16Converter {
   std::set<ValueId> only_bf16_;            // values of the source that are bf16 in the result
   std::map<ValueId, ValueId> bf16_, f32_;  // converted twins
   std::map<ValueId, ValueId> masks_;       // those of attention in bf16
+  std::set<ValueId> in_masks_;             // values of the source
 };
 
 }  // namespace

@@ -79,22 +79,25 @@ def test_answers_are_those_of_the_module(name: str):
 class Lowered(nn.Module):
     """Attention written out by hand; the padding of a sample lowers its scores, as in models of Hugging Face."""
 
-    def __init__(self, number: float, *, adds: bool) -> None:
+    def __init__(self, number: float, way: str) -> None:
         super().__init__()
-        self.project, self.number, self.adds = nn.Linear(64, 192), number, adds
+        self.project, self.relate, self.number, self.way = nn.Linear(64, 192), nn.Linear(64, 6), number, way
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         query, key, value = self.project(x).unflatten(-1, (3, 2, 32)).permute(2, 0, 3, 1, 4)
         scores, padding = query @ key.transpose(-1, -2) / 6, mask[:, None, None]
-        scores = scores + padding.float() * self.number if self.adds else scores.masked_fill(padding, self.number)
+        if self.way == "bias":
+            scores = scores + self.relate(x)[:, None]
+        scores = scores + padding.float() * self.number if self.way == "sum" else scores.masked_fill(padding, self.number)
         return scores.softmax(-1) @ value
 
 
 @pytest.mark.parametrize("precision", ["f32", "bf16", "int8"])
-@pytest.mark.parametrize(("number", "adds"), [(LOWEST, True), (LOWEST, False), (-1e9, True), (-1e9, False)])
-def test_samples_that_are_all_padding(number: float, adds: bool, precision: str):
+@pytest.mark.parametrize("way", ["sum", "fill", "bias"])
+@pytest.mark.parametrize("number", [LOWEST, -1e9])
+def test_samples_that_are_all_padding(number: float, way: str, precision: str):
     torch.manual_seed(0)
-    module, x, mask = Lowered(number, adds=adds).eval(), torch.randn(32, 6, 64), torch.zeros(32, 6, dtype=torch.bool)
+    module, x, mask = Lowered(number, way).eval(), torch.randn(32, 6, 64), torch.zeros(32, 6, dtype=torch.bool)
     mask[1], mask[2, 3:] = True, True
     fast = lissome.prepare(module, (x[:4], mask[:4]), precision=precision, data=(x, mask))
     expected = module(x, mask)

@@ -18,8 +18,6 @@ namespace {
 // Added to a score, a number from here on down gives itself in f32: |score| is lost in rounding. So a fill is a sum.
 constexpr double kFillThreshold = -1e9;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// The lowest number of bf16: what is lower would round to -inf there, and a fill with this gives the same.
-constexpr double kLowestFill = -3.3895313892515355e38;
 // The derivative of attention finds the weights of a row again as exp(score - logarithm of their sum). Where a mask
 // lowers a whole row by more than this, f32 does not hold that difference to 1e-5.
 constexpr double kLargeForDerivative = 64;
@@ -41,6 +39,7 @@ class AttentionFuser {
     if (softmax == nullptr || value == ValueId::none || !rewriter_.has_one_use(weights.value())) return false;
     if (!is_over_keys(*softmax) || !match_scores(rewriter_.resolve(softmax->argument("self")).value())) return false;
     if (!shapes_agree(value, product.result())) return false;
+    for (Term& term : terms_) term.added = find_added(term);
     if (with_derivative_ && may_lower_rows()) return false;
     origin_ = softmax->origin;
     Argument mask;
@@ -60,6 +59,7 @@ class AttentionFuser {
     ValueId value = ValueId::none;
     std::optional<double> number;
     bool fills = true;
+    MaskNumbers added;  // what the term adds to scores
   };
 
   ValueId insert(std::string_view op, ArgumentList arguments, ValueType type) {
@@ -136,7 +136,7 @@ class AttentionFuser {
     if (!rewriter_.has_one_use(value) || rewriter_.type_of(scores) != type || type.dtype != Dtype::f32) return false;
     if (!rewriter_.type_of(mask).sized || rewriter_.type_of(mask).dtype != Dtype::boolean) return false;
     if (!leads_to_product(scores.value())) return false;
-    terms_.push_back({mask.value(), *number == -kInfinity ? *number : std::max(*number, kLowestFill), fills});
+    terms_.push_back({mask.value(), number, fills});
     value = scores.value();
     return true;
   }
@@ -197,22 +197,23 @@ class AttentionFuser {
     return true;
   }
 
+  MaskNumbers find_added(const Term& term) const {
+    if (!term.number) return find_mask_numbers(rewriter_, Argument(term.value));
+    if (std::isinf(*term.number)) return {0, true};
+    return {std::abs(*term.number), false};
+  }
+
   // Whether a mask may lower a whole row by finite numbers that are large. -inf makes such a row NaN either way.
   bool may_lower_rows() const {
-    return std::ranges::any_of(terms_, [&](const Term& term) {
-      if (term.number) return std::isfinite(*term.number);
-      return find_mask_numbers(rewriter_, Argument(term.value)).largest > kLargeForDerivative;
-    });
+    return std::ranges::any_of(terms_, [](const Term& term) { return term.added.largest > kLargeForDerivative; });
   }
 
   // Finite numbers whose sum is beyond f32 make -inf too.
   bool may_mask_rows() const {
     double sum = 0;
     for (const Term& term : terms_) {
-      const MaskNumbers numbers = term.number ? MaskNumbers{std::abs(*term.number), std::isinf(*term.number)}
-                                              : find_mask_numbers(rewriter_, Argument(term.value));
-      if (numbers.has_infinity) return true;
-      if (std::isfinite(numbers.largest)) sum += numbers.largest;
+      if (term.added.has_infinity) return true;
+      if (std::isfinite(term.added.largest)) sum += term.added.largest;
     }
     return sum > std::numeric_limits<float>::max();
   }

@@ -7,7 +7,6 @@
 #include <ATen/ops/isfinite.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
