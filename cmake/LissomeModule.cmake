@@ -13,6 +13,8 @@
 #     TEST_SHARED               tests link the shared libraries instead of objects: needed where
 #                               a test loads liblissome_torch or liblissome_reference itself
 #     TEST_MEASURES             tests measure time: they run beside no others
+#     TEST_MEASURES_SUITE       those of the suite "measured" do
+#     TEST_SECONDS 90           about how long the tests run: the longest begin first
 #     LIBRARIES deflate)        libraries from outside
 #
 # A module without sources is an empty interface library, so that others can name it.
@@ -170,7 +172,7 @@ function(lissome_list_functions result ending before behind)
 endfunction()
 
 function(lissome_module)
-  cmake_parse_arguments(PARSE_ARGV 0 module "TEST_SHARED;TEST_MEASURES" "NAME;TORCH"
+  cmake_parse_arguments(PARSE_ARGV 0 module "TEST_SHARED;TEST_MEASURES;TEST_MEASURES_SUITE" "NAME;TORCH;TEST_SECONDS"
     "LINKS;SOURCES;FULL_TORCH_SOURCES;ALONE;TESTS;TESTS_ALONE;TEST_LINKS;LIBRARIES")
   if(module_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "lissome_module(${module_NAME}): what is ${module_UNPARSED_ARGUMENTS}?")
@@ -248,14 +250,28 @@ function(lissome_module_tests name)
       target_link_libraries(test_${name} PRIVATE lissome_${link})
     endforeach()
   endif()
-  add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  if(module_TEST_MEASURES_SUITE)
+    lissome_add_unit_test(${name} ${name} --test-suite-exclude=measured)
+    lissome_add_unit_test(${name}_measured ${name} --test-suite=measured)
+    set_tests_properties(${name}_measured PROPERTIES RUN_SERIAL TRUE)
+  else()
+    lissome_add_unit_test(${name} ${name})
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ${module_TEST_MEASURES})
+  endif()
+  if(module_TEST_SECONDS)
+    set_tests_properties(${name} PROPERTIES COST ${module_TEST_SECONDS})
+  endif()
+endfunction()
+
+# The test `name`: the test program of `module` with these arguments.
+function(lissome_add_unit_test name module)
+  add_test(NAME ${name} COMMAND test_${module} ${ARGN} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   set(seconds 900)
   if(LISSOME_SANITIZE)
     set(seconds 3600)
   endif()
   # What a developer measured before must not choose kernels here.
-  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT ${seconds} ENVIRONMENT "LISSOME_CACHE=none"
-    RUN_SERIAL ${module_TEST_MEASURES})
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT ${seconds} ENVIRONMENT "LISSOME_CACHE=none")
 endfunction()
 
 # lissome_main(SOURCES main.cpp ...): the program's own files, which link the runtime alone.

@@ -12,7 +12,8 @@ auto sleep_for(int milliseconds) {
   return [milliseconds] { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); };
 }
 
-TEST_CASE("a way that takes a tenth of the time pays, and the slower one never does") {
+TEST_CASE("a way that takes a tenth of the time pays, and the slower one never does" *
+          doctest::test_suite("measured")) {
   const auto slow = sleep_for(30), fast = sleep_for(3);
   CHECK(compare_step_times(slow, fast).pays);
   const StepComparison backward = compare_step_times(fast, slow);

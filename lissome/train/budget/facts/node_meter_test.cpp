@@ -12,7 +12,8 @@
 
 using namespace lissome;
 
-TEST_CASE("what nodes take, one by one, is what a step takes, where a node became several steps too") {
+TEST_CASE("what nodes take, one by one, is what a step takes, where a node became several steps too" *
+          doctest::test_suite("measured")) {
   const Program program = parse_program(R"(
     dim n in 1..8
     input %x: f32[n, 32, 64, 64]

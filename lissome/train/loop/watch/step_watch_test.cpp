@@ -31,7 +31,7 @@ class TiringSource : public BatchSource {
 
 }  // namespace
 
-TEST_CASE("workers are tuned once more when batches become slow") {
+TEST_CASE("workers are tuned once more when batches become slow" * doctest::test_suite("measured")) {
   const Dataset data = make_line();
   TrainOptions options = make_line_options();
   options.epochs = 80, options.batch = 2;
