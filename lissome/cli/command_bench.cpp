@@ -25,7 +25,7 @@ struct BenchFlags {
   bool json = false, allow_native = false;
 };
 
-bool read_bench_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
+void read_bench_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
   Flags flags(
       "bench",
       "Times one or more models against each other, in rounds of one call each. Ratios compare with the first model.");
@@ -43,14 +43,13 @@ bool read_bench_flags(BenchFlags& to, const std::vector<std::string>& arguments)
       "code, so use this only for files that you trust.");
   flags.add_json(to.json);
   flags.add_hidden("--probe", to.probe);  // for probe_model() only
-  if (!flags.parse(arguments)) return false;
+  flags.parse(arguments);
   if (to.models.empty() && to.probe.empty())
     throw_error(ErrorKind::usage, "no model was given\nSee lissome bench --help");
   if (!to.streams.empty() && !to.asked.buckets.empty())
     throw_error(ErrorKind::usage, "--streams and --buckets exclude each other: streams are measured without buckets");
   if (!to.streams.empty() && to.allow_native)
     throw_error(ErrorKind::usage, "--streams and --allow-native exclude each other: native code has no streams");
-  return true;
 }
 
 // Short names for people: the last part of each path, if these differ.
@@ -295,7 +294,7 @@ Table make_bench_table(const std::vector<Entry>& entries, const Interleaved& tim
 
 int run_bench(const std::vector<std::string>& arguments, Console& console) {
   BenchFlags flags;
-  if (!read_bench_flags(flags, arguments)) return 0;
+  read_bench_flags(flags, arguments);
   if (!flags.probe.empty()) {  // read only by probe_model() of the same version, so it has a form of its own
     console.print(print_json(run_probe(flags.probe, flags.call, flags.asked)) + "\n");
     return 0;

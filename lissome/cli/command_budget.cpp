@@ -27,7 +27,7 @@ struct BudgetFlags {
   bool update_in_backward = false, lossy_activations = false, diff = false, json = false;
 };
 
-bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
+void read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
   Flags flags("budget",
               "Shows how a model trains inside a memory budget: the activations that each module keeps for the "
               "backward pass and those that it recomputes, and the memory and time of a step, predicted and "
@@ -49,7 +49,7 @@ bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--precision", to.precision, kTrainPrecisionHelp);
   flags.add("--threads", to.threads, kOwnThreadsHelp, 0, kMostThreads);
   flags.add_json(to.json);
-  return flags.parse(arguments);
+  flags.parse(arguments);
 }
 
 TrainOptions make_options(const BudgetFlags& flags, const Program& model) {
@@ -146,7 +146,7 @@ void print(const BudgetTrial& found, const BudgetFlags& flags, Console& console)
 
 int run_budget(const std::vector<std::string>& arguments, Console& console) {
   BudgetFlags flags;
-  if (!read_flags(flags, arguments)) return 0;
+  read_flags(flags, arguments);
   check_offload_folder(flags.offload);
   const Program model = open_program(flags.model);
   TrainOptions options = make_options(flags, model);

@@ -71,7 +71,7 @@ int run_inspect(const std::vector<std::string>& arguments, Console& console) {
   flags.require("MODEL", path, kModelHelp);
   flags.add("--text", text, "Print only the program text.");
   flags.add_json(json);
-  if (!flags.parse(arguments)) return 0;
+  flags.parse(arguments);
 
   if (text && !json) {
     console.print(print_program(open_program(path)));

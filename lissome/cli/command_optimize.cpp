@@ -34,7 +34,7 @@ struct OptimizeFlags {
   bool json = false, keep_original = false;
 };
 
-bool read_flags(OptimizeFlags& to, const std::vector<std::string>& arguments) {
+void read_flags(OptimizeFlags& to, const std::vector<std::string>& arguments) {
   Flags flags(
       "optimize",
       "Makes a model faster or smaller. Each step is measured on your data against the step before, and is undone if "
@@ -71,7 +71,7 @@ bool read_flags(OptimizeFlags& to, const std::vector<std::string>& arguments) {
             "Writes this version of the --front of an earlier search, by its name, and searches nothing.");
   flags.add("--keep-steps", to.keep_steps, "Folder for the models before and after every accepted step.");
   flags.add_json(to.json);
-  return flags.parse(arguments);
+  flags.parse(arguments);
 }
 
 std::string quote_for_shell(const std::string& word) {
@@ -120,7 +120,7 @@ void keep_so_far(BestSoFar& best, const Optimized& so_far, bool better, const Co
 int run_optimize(const std::vector<std::string>& arguments, Console& console) {
   const Stopwatch watch;
   OptimizeFlags flags;
-  if (!read_flags(flags, arguments)) return 0;
+  read_flags(flags, arguments);
   OptimizeOptions options = make_options(flags, arguments);
   check_writable(flags.output);
   check_writable(flags.report);

@@ -75,7 +75,7 @@ int run_peaks(const std::vector<std::string>& arguments, Console& console) {
             kMostThreads);
   flags.add("--again", again, "Measure anew instead of reading the cache.");
   flags.add_json(json);
-  if (!flags.parse(arguments)) return 0;
+  flags.parse(arguments);
 
   std::vector<int> counts = {threads};
   if (threads == 0) counts = {1, usable_cores(), usable_threads()};

@@ -28,7 +28,7 @@ struct PrepareFlags {
   bool json = false, diff = false, keep_original = false;
 };
 
-bool read_flags(PrepareFlags& to, const std::vector<std::string>& arguments) {
+void read_flags(PrepareFlags& to, const std::vector<std::string>& arguments) {
   Flags flags(
       "prepare",
       "Makes the eval form of a model, folds, fuses and lays out its ops, and saves it. In f32 results are exact "
@@ -45,7 +45,7 @@ bool read_flags(PrepareFlags& to, const std::vector<std::string>& arguments) {
   add_contents_flag(flags, to.keep_original);
   flags.add("--diff", to.diff, kDiffHelp);
   flags.add_json(to.json);
-  return flags.parse(arguments);
+  flags.parse(arguments);
 }
 
 class Preparation {
@@ -143,7 +143,7 @@ class Preparation {
 
 int run_prepare(const std::vector<std::string>& arguments, Console& console) {
   PrepareFlags flags;
-  if (!read_flags(flags, arguments)) return 0;
+  read_flags(flags, arguments);
   Preparation(flags, console).run();
   return 0;
 }

@@ -22,7 +22,7 @@ struct ProfileFlags {
   bool explain = false, json = false;
 };
 
-bool read_profile_flags(ProfileFlags& to, const std::vector<std::string>& arguments) {
+void read_profile_flags(ProfileFlags& to, const std::vector<std::string>& arguments) {
   Flags flags("profile",
               "Shows time, memory and kernel of every node and module, as means over the faster half of the calls.");
   flags.require("MODEL", to.model, kModelHelp);
@@ -33,7 +33,7 @@ bool read_profile_flags(ProfileFlags& to, const std::vector<std::string>& argume
   flags.add("--explain", to.explain,
             "Show for each node its share of the machine's limit, and why other kernels were not chosen.");
   flags.add_json(to.json);
-  return flags.parse(arguments);
+  flags.parse(arguments);
 }
 
 Table make_node_table(const Profile& profile, double sum) {
@@ -99,7 +99,7 @@ Json list_facts(const Session& session, const Profile& profile, double sum) {
 
 int run_profile(const std::vector<std::string>& arguments, Console& console) {
   ProfileFlags flags;
-  if (!read_profile_flags(flags, arguments)) return 0;
+  read_profile_flags(flags, arguments);
   check_writable(flags.trace);
   refuse_overwriting({flags.trace}, flags.model, {flags.call.input});
   Session session(open_plan(flags.model, flags.call.threads, flags.call.device), {.threads = flags.call.threads});

@@ -34,7 +34,7 @@ struct QuantizeFlags {
   bool json = false, keep_original = false;
 };
 
-bool read_flags(QuantizeFlags& to, const std::vector<std::string>& arguments) {
+void read_flags(QuantizeFlags& to, const std::vector<std::string>& arguments) {
   Flags flags(
       "quantize",
       "Makes the quantized form of a model that the flags describe, measures by how much its answers differ from "
@@ -74,7 +74,7 @@ bool read_flags(QuantizeFlags& to, const std::vector<std::string>& arguments) {
   add_lower_flags(flags, to.lower);
   add_contents_flag(flags, to.keep_original);
   flags.add_json(to.json);
-  return flags.parse(arguments);
+  flags.parse(arguments);
 }
 
 // What would change nothing.
@@ -169,7 +169,7 @@ PrecisionForm make_form(PrecisionMaker& maker, const Program& original, Quantize
 
 int run_quantize(const std::vector<std::string>& arguments, Console& console) {
   QuantizeFlags flags;
-  if (!read_flags(flags, arguments)) return 0;
+  read_flags(flags, arguments);
   const QuantizeKind kind = parse_quantize_kind(flags.kind);
   const QuantizeOptions options = make_options(flags, kind);
   check_writable(flags.output);

@@ -28,7 +28,7 @@ struct RunFlags {
   bool json = false;
 };
 
-bool read_run_flags(RunFlags& to, const std::vector<std::string>& arguments) {
+void read_run_flags(RunFlags& to, const std::vector<std::string>& arguments) {
   Flags flags("run", "Runs a model on arrays from files.");
   flags.require("MODEL", to.model, kModelHelp);
   flags.require("--input", to.inputs,
@@ -42,7 +42,7 @@ bool read_run_flags(RunFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--device", to.device, kDeviceHelp);
   add_session_flags(flags, to.asked);
   flags.add_json(to.json);
-  return flags.parse(arguments);
+  flags.parse(arguments);
 }
 
 // The files of a folder, sorted by name, or the file itself.
@@ -166,7 +166,7 @@ std::string print_outputs(const RunFlags& flags, const AskedSession& session, Js
 
 int run_run(const std::vector<std::string>& arguments, Console& console) {
   RunFlags flags;
-  if (!read_run_flags(flags, arguments)) return 0;
+  read_run_flags(flags, arguments);
   std::vector<std::string> files;
   for (const std::string& input : flags.inputs) {
     const std::vector<std::string> found = list_files(input);

@@ -134,7 +134,7 @@ void print_record(const TrainRecord& record, const TrainFlags& flags, Console& c
 
 int run_train(const std::vector<std::string>& arguments, Console& console) {
   TrainFlags flags;
-  if (!read_train_flags(flags, arguments)) return 0;
+  read_train_flags(flags, arguments);
   const std::optional<GroupPlace> place = choose_group_place(flags);
   const double peer_timeout = parse_duration(flags.peer_timeout);
   // The other ranks compute the same weights, and leave it to the first to write and to say so.

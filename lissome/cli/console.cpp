@@ -1,5 +1,6 @@
 #include "lissome/cli/console.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -15,23 +16,34 @@ namespace {
 constexpr double kSecondsBetweenLines = 0.2;  // between progress lines on a terminal
 constexpr double kSecondsBetweenLogs = 10;    // between progress lines elsewhere
 
-int find_width() {
+// Libraries print to stdout too (oneMKL, where a matrix holds infinities). From here on that goes to stderr.
+std::FILE* take_stdout() {
+  std::fflush(stdout);
+  const int results = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  std::FILE* file = results < 0 ? nullptr : fdopen(results, "w");
+  if (file == nullptr) return stdout;
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  return file;
+}
+
+int find_width(int descriptor) {
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
+  if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
   return 120;
 }
 
 }  // namespace
 
 Console::Console()
-    : stdout_terminal_(isatty(STDOUT_FILENO) != 0),
+    : results_(take_stdout()),
+      stdout_terminal_(isatty(fileno(results_)) != 0),
       stderr_terminal_(isatty(STDERR_FILENO) != 0),
       color_(!read_environment("NO_COLOR")) {}
 
 void Console::print(const std::string& text) const {
   check_mappings();  // a result that was computed from a broken mapping must not be printed
   clear_progress();
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  const bool written = std::fwrite(text.data(), 1, text.size(), results_) == text.size() && std::fflush(results_) == 0;
   if (!written) throw_error(ErrorKind::io, "the result could not be written to stdout");
 }
 
@@ -40,7 +52,9 @@ void Console::say(const std::string& text) const {
   for (const std::string& line : split(text, '\n')) std::fprintf(stderr, "%s\n", clean_text(line).c_str());
 }
 
-TerminalOptions Console::terminal() const { return {find_width(), stdout_terminal_ && color_}; }
+TerminalOptions Console::terminal() const { return {find_width(fileno(results_)), stdout_terminal_ && color_}; }
+
+int Console::results() const { return fileno(results_); }
 
 bool Console::interrupted() { return was_interrupted(); }
 

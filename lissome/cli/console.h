@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@ namespace lissome {
 
 class Console {
  public:
+  // Takes stdout for results: what libraries print there goes to stderr from then on.
   Console();
 
   virtual ~Console() = default;
@@ -27,12 +29,14 @@ class Console {
   // Makes a Promise of interrupt.h that lives as long as the returned object.
   virtual std::shared_ptr<void> promise(double grace, std::function<void()> deliver) const;
   void disable_color() { color_ = false; }
+  int results() const;        // the descriptor of the program's stdout, for a process that takes its place
   static bool interrupted();  // only during a promise; without one a signal ends the program
 
  private:
   void show_progress(const Progress& progress);
   void clear_progress() const;
 
+  std::FILE* results_;
   bool stdout_terminal_ = false, stderr_terminal_ = false, color_ = true;
   mutable std::atomic<bool> progress_shown_ = false;  // atomic, because a delivering thread prints too
   double last_shown_ = -1;

@@ -105,13 +105,11 @@ void Flags::add_hidden(const std::string& name, bool& to) { app_->add_flag(name,
 
 void Flags::add_json(bool& to) { add("--json", to, kJsonHelp); }
 
-bool Flags::parse(const std::vector<std::string>& arguments) {
+void Flags::parse(const std::vector<std::string>& arguments) {
   try {
     app_->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-    return true;
-  } catch (const CLI::CallForHelp& help) {
-    std::fputs(app_->help().c_str(), stdout);
-    return false;
+  } catch (const CLI::CallForHelp&) {
+    throw HelpRequest{app_->help()};
   } catch (const CLI::ParseError& error) {
     throw_error(ErrorKind::usage, error.what(), suggest(arguments), "\nSee lissome ", app_->get_name(), " --help");
   }
@@ -126,7 +124,9 @@ std::string Flags::suggest(const std::vector<std::string>& arguments) const {
   for (const std::string& argument : arguments) {
     const std::string flag = argument.substr(0, argument.find('='));
     if (!flag.starts_with("--") || std::find(known.begin(), known.end(), flag) != known.end()) continue;
-    const std::string nearest = find_nearest(flag, known);
+    const auto begins = [&](const std::string& name) { return flag.size() > 4 && name.starts_with(flag); };
+    const bool is_shortened = std::ranges::count_if(known, begins) == 1;
+    const std::string nearest = is_shortened ? *std::ranges::find_if(known, begins) : find_nearest(flag, known);
     if (!nearest.empty()) return "; did you mean " + nearest + "?";
   }
   return {};

@@ -13,6 +13,11 @@ class App;
 
 namespace lissome {
 
+// Ends a command that was asked for its help, which main() prints.
+struct HelpRequest {
+  std::string text;
+};
+
 class Flags {
  public:
   Flags(const std::string& command, const std::string& help);
@@ -38,8 +43,8 @@ class Flags {
 
   void add_json(bool& to);
 
-  // Returns false if help was printed and the command is done. Throws usage for any error.
-  bool parse(const std::vector<std::string>& arguments);
+  // Throws usage for any error, and HelpRequest for --help.
+  void parse(const std::vector<std::string>& arguments);
 
  private:
   std::string suggest(const std::vector<std::string>& arguments) const;

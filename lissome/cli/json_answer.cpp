@@ -54,7 +54,8 @@ std::string print_answer(std::string_view command, Json result, std::span<const 
   Json answer{
       {"lissome", lissome_version()}, {"command", command}, {"result", std::move(result)}, {"tables", Json::array()}};
   for (const Table& table : tables) answer["tables"].push_back(to_json(table));
-  return answer.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  // Letters beyond ASCII are escaped: a terminal obeys some of them, and names come from the model.
+  return answer.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) + "\n";
 }
 
 void repeat_old_key(Json& result, const char* name, const char* old_name) { result[old_name] = Json(result.at(name)); }

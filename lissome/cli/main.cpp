@@ -10,6 +10,7 @@
 #include "lissome/allow_op.h"
 #include "lissome/base.h"
 #include "lissome/cli/command.h"
+#include "lissome/cli/flags.h"
 #include "lissome/cli/interrupt.h"
 #include "lissome/cli/model.h"
 #include "lissome/op_library.h"
@@ -105,6 +106,15 @@ int dispatch_command(const std::vector<std::string>& arguments, Console& console
               nearest.empty() ? std::string() : "; did you mean '" + nearest + "'?", "\nCommands: ", join(known, ", "));
 }
 
+int run_program(const std::vector<std::string>& words, Console& console) {
+  try {
+    return dispatch_command(apply_common_flags(words, console), console);
+  } catch (const HelpRequest& help) {
+    console.print(help.text);
+    return 0;
+  }
+}
+
 // Threads of libtorch that have nothing to do look for work 300,000 times by default, some 15 ms, before they sleep.
 // Where another process wants the processor, libtorch's own threads wait for them. 3,000 times take 0.1 ms, which is
 // beyond the time between two ops.
@@ -141,8 +151,7 @@ int main(int count, char** arguments) {
   lissome::Console console;
   int code = 0;
   try {
-    code = lissome::dispatch_command(
-        lissome::apply_common_flags(std::vector<std::string>(arguments + 1, arguments + count), console), console);
+    code = lissome::run_program({arguments + 1, arguments + count}, console);
     lissome::check_mappings();
   } catch (...) {
     code = lissome::report_failure(console, std::current_exception());

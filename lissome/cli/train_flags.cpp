@@ -235,7 +235,7 @@ void add_watching_flags(Flags& flags, TrainFlags& to) {
 
 }  // namespace
 
-bool read_train_flags(TrainFlags& to, const std::vector<std::string>& arguments) {
+void read_train_flags(TrainFlags& to, const std::vector<std::string>& arguments) {
   Flags flags("train",
               "Trains a .pt2 that was exported in train mode, without Python. The trained model is in eval form, with "
               "PyTorch's "
@@ -252,7 +252,7 @@ bool read_train_flags(TrainFlags& to, const std::vector<std::string>& arguments)
   flags.require("-o,--output", to.output, kModelOutputHelp);
   flags.add("--weights-out", to.weights_output, "File for the weights, a .safetensors with PyTorch's names.");
   flags.add_json(to.json);
-  return flags.parse(arguments);
+  flags.parse(arguments);
 }
 
 std::optional<GroupPlace> choose_group_place(const TrainFlags& flags) {

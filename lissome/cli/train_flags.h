@@ -24,8 +24,8 @@ struct TrainFlags {
        lossy_activations = false, diff = false, json = false;
 };
 
-// Returns false if help was printed. Throws usage.
-bool read_train_flags(TrainFlags& to, const std::vector<std::string>& arguments);
+// Throws usage, and HelpRequest.
+void read_train_flags(TrainFlags& to, const std::vector<std::string>& arguments);
 // Makes the options, without callbacks. Throws usage for a word that is not allowed and for a flag that the optimizer
 // does not have.
 TrainOptions make_train_options(const TrainFlags& flags, const Program& model);

@@ -70,6 +70,10 @@ def test_unknown_flag(refuse: Callable[..., str], models: SimpleNamespace, comma
         assert "did you mean --threads" in error
 
 
+def test_a_shortened_flag_is_completed(refuse: Callable[..., str], models: SimpleNamespace):
+    assert "did you mean --output?" in refuse(2, "run", models.classifier, "--out", "y.npz")
+
+
 @pytest.mark.parametrize("command", ["optimize", "prepare", "inspect", "run", "bench", "profile"])
 def test_help(lissome: Lissome, command: str):
     done = lissome(command, "--help")

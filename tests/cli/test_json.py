@@ -178,3 +178,28 @@ def test_names_that_are_no_utf_8(read_json: Callable[..., Answer], models: Simpl
     os.link(models.one, tmp_path / name)
     (output,) = read_json("run", prepared, "--input", name)["outputs"]
     assert output["input"] == "x\ufffd.npz"
+
+
+class Singular(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.svdvals(x / 0.0)
+
+
+def test_what_libraries_print_is_no_answer(read_json: Callable[..., Answer], lissome: Lissome, tmp_path: Path):
+    """oneMKL prints to stdout where a matrix holds infinities."""
+    torch.export.save(torch.export.export(Singular(), (torch.ones(4, 4),)), tmp_path / "singular.pt2")
+    np.savez(tmp_path / "x.npz", x=np.ones((4, 4), np.float32))
+    (output,) = read_json("run", "singular.pt2", "--input", "x.npz")["outputs"]
+    assert output["sizes"] == [4]
+    assert "oneMKL" not in lissome("run", "singular.pt2", "--input", "x.npz").stdout
+
+
+def test_names_that_a_terminal_would_obey_are_escaped(lissome: Lissome, tmp_path: Path):
+    class Named(torch.nn.Module):
+        def forward(self, **arrays: torch.Tensor) -> dict[str, torch.Tensor]:
+            return {f"y{name}": values + 1 for name, values in arrays.items()}
+
+    name = "\x9b31m\u202e\x7f"
+    torch.export.save(torch.export.export(Named(), (), {name: torch.ones(3)}), tmp_path / "named.pt2")
+    printed = lissome("inspect", "named.pt2", "--json").stdout
+    assert printed.isascii() and "\x7f" not in printed and "u202e" in printed

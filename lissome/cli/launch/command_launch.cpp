@@ -31,7 +31,7 @@ bool is_lasting(int code) {
 std::optional<RankEnd> run_once(const LaunchFlags& flags, const std::vector<std::string>& command,
                                 const Console& console) {
   const auto port = flags.port == 0 ? find_free_port() : static_cast<uint16_t>(flags.port);
-  RankProcesses ranks(flags.processes, port, command);
+  RankProcesses ranks(flags.processes, port, command, console.results());
   const std::shared_ptr<void> promise = console.promise(0, [&] {
     ranks.send(SIGTERM);
     while (ranks.any_left()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -52,7 +52,7 @@ int run_launch(const std::vector<std::string>& arguments, Console& console) {
   flags.add("--max-restarts", to.restarts,
             "Times that all ranks are started again after one failed. Give train --resume, so that it goes on.", 0);
   flags.add("--port", to.port, "Port at 127.0.0.1 where the ranks meet; 0: a free one.", 0, 65535);
-  if (!flags.parse({arguments.begin(), dashes})) return 0;
+  flags.parse({arguments.begin(), dashes});
   if (to.processes == 0) throw_error(ErrorKind::usage, "--processes is missing: how many ranks train together");
   if (command.empty() || command[0] != "train")
     throw_error(ErrorKind::usage, "launch needs a training behind --, for example\n  lissome launch --processes 2 -- ",

@@ -85,12 +85,12 @@ uint16_t find_free_port() {
   return ntohs(address.sin_port);
 }
 
-RankProcesses::RankProcesses(int count, uint16_t port, const std::vector<std::string>& arguments)
+RankProcesses::RankProcesses(int count, uint16_t port, const std::vector<std::string>& arguments, int results)
     : processes_(static_cast<size_t>(count)) {
-  for (int rank = 0; rank < count; ++rank) start(rank, count, port, arguments);
+  for (int rank = 0; rank < count; ++rank) start(rank, count, port, arguments, results);
 }
 
-void RankProcesses::start(int rank, int count, uint16_t port, const std::vector<std::string>& arguments) {
+void RankProcesses::start(int rank, int count, uint16_t port, const std::vector<std::string>& arguments, int results) {
   // All memory is taken before fork(): after it, a process of several threads may call little else than exec.
   std::vector<std::string> words = {"lissome"}, variables = list_environment(rank, count, port);
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -106,6 +106,7 @@ void RankProcesses::start(int rank, int count, uint16_t port, const std::vector<
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);
   sched_setaffinity(0, sizeof cores, &cores);
+  dup2(results, STDOUT_FILENO);
   if (process.kept_stderr >= 0) dup2(process.kept_stderr, STDERR_FILENO);
   execve("/proc/self/exe", argument_list.data(), environment_list.data());
   _exit(127);

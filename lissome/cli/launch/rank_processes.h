@@ -24,8 +24,9 @@ uint16_t find_free_port();
 class RankProcesses {
  public:
   // Starts `count` processes that run `lissome ARGUMENTS...`. Each may use its share of this process's cores and ends
-  // with this process. Output of rank 0 goes where this process's goes; stderr of the others is kept back. Throws io.
-  RankProcesses(int count, uint16_t port, const std::vector<std::string>& arguments);
+  // with this process. stdout of all goes to the descriptor `results`; stderr of the ranks above 0 is kept back. Throws
+  // io.
+  RankProcesses(int count, uint16_t port, const std::vector<std::string>& arguments, int results);
   // Ends what still runs: SIGTERM, and SIGKILL after five seconds.
   ~RankProcesses();
   RankProcesses(const RankProcesses&) = delete;
@@ -43,7 +44,7 @@ class RankProcesses {
     std::atomic<pid_t> id = -1;  // -1: ended
     int kept_stderr = -1;        // a file in memory; -1: not kept back
   };
-  void start(int rank, int count, uint16_t port, const std::vector<std::string>& arguments);
+  void start(int rank, int count, uint16_t port, const std::vector<std::string>& arguments, int results);
   std::optional<RankEnd> take_end(pid_t ended, int status);
 
   std::vector<Process> processes_;
