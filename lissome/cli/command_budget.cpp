@@ -20,8 +20,9 @@ namespace lissome {
 namespace {
 
 struct BudgetFlags {
-  std::string model, data, labels, loss = "cross_entropy", optimizer = "adamw", memory, recompute = "auto",
-                                   precision = "f32", batch = "32", transforms, offload;
+  LossFlags loss;
+  std::string model, data, labels, optimizer = "adamw", memory, recompute = "auto", precision = "f32", batch = "32",
+                                   transforms, offload;
   int threads = 0;
   std::vector<std::string> disabled;
   bool update_in_backward = false, lossy_activations = false, diff = false, json = false;
@@ -37,7 +38,7 @@ void read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--data", to.data, kDataHelp);
   flags.add("--labels", to.labels, kLabelsHelp);
   flags.add("--transforms", to.transforms, kTransformsHelp);
-  flags.add("--loss", to.loss, kLossHelp);
+  add_loss_flags(flags, to.loss);
   flags.add("--optimizer", to.optimizer, kOptimizerHelp);
   flags.add("--batch", to.batch, kStepBatchHelp, "N");
   flags.add("--recompute", to.recompute, kRecomputeHelp);
@@ -54,7 +55,7 @@ void read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
 
 TrainOptions make_options(const BudgetFlags& flags, const Program& model) {
   TrainOptions options;
-  options.loss = parse_loss(flags.loss, model);
+  options.loss = make_loss(flags.loss, model);
   options.optimizer = find_optimizer(flags.optimizer);
   options.batch = parse_batch(flags.batch);
   if (options.batch == 0)

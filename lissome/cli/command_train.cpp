@@ -105,7 +105,7 @@ std::optional<TrainBeside> read_beside(const TrainFlags& flags) {
 void save_report(const TrainFlags& flags, const TrainRecord& record, const std::optional<TrainBeside>& beside,
                  const std::vector<std::string>& arguments) {
   const std::vector<std::pair<std::string, std::string>> facts = {
-      {"Model", flags.model},         {"Data", flags.data},   {"Loss", flags.loss},
+      {"Model", flags.model},         {"Data", flags.data},   {"Loss", flags.loss.name},
       {"Optimizer", flags.optimizer}, {"Batch", flags.batch}, {"Seed", std::to_string(flags.seed)}};
   write_file(flags.report,
              render_page(make_train_page(record, beside, flags.model, facts, "lissome train " + join(arguments, " "))));

@@ -11,14 +11,6 @@
 namespace lissome {
 namespace {
 
-double parse_number(std::string_view text, const std::string& where) {
-  const std::string word(text);
-  char* end = nullptr;
-  const double number = std::strtod(word.c_str(), &end);
-  if (word.empty() || *end != '\0') throw_error(ErrorKind::usage, where, ": ", quote(word), " is not a number");
-  return number;
-}
-
 OptimizerOptions make_optimizer(const TrainFlags& flags) {
   OptimizerOptions options = find_optimizer(flags.optimizer);
   const auto refuse = [&](const char* flag, const char* known) {
@@ -82,23 +74,6 @@ std::vector<ParameterGroup> make_groups(const TrainFlags& flags, double learning
   return groups;
 }
 
-LossOptions make_loss(const TrainFlags& flags, const Program& model) {
-  LossOptions loss = parse_loss(flags.loss, model);
-  const bool asked = flags.label_smoothing != 0 || flags.ignored_label != -100 || !flags.class_weights.empty();
-  if (asked && loss.kind != LossKind::cross_entropy)
-    throw_error(ErrorKind::usage, "--label-smoothing, --ignore-label and --class-weights are for cross_entropy, not ",
-                flags.loss);
-  if (flags.label_smoothing > 1)
-    throw_error(ErrorKind::usage, "--label-smoothing must be in 0..1, not ", flags.label_smoothing);
-  loss.label_smoothing = flags.label_smoothing;
-  loss.ignored_label = flags.ignored_label;
-  if (!flags.class_weights.empty()) {
-    for (const std::string& word : split(flags.class_weights, ','))
-      loss.class_weights.push_back(parse_number(word, "--class-weights"));
-  }
-  return loss;
-}
-
 std::optional<InitializeOptions> make_initializer(const TrainFlags& flags) {
   if (flags.initializer.empty()) return std::nullopt;
   const std::optional<Initializer> initializer = find_initializer(flags.initializer);
@@ -134,10 +109,7 @@ Dtype parse_compression(const std::string& word) {
 }
 
 void add_training_flags(Flags& flags, TrainFlags& to) {
-  flags.add("--loss", to.loss, kLossHelp);
-  flags.add("--label-smoothing", to.label_smoothing, "Label smoothing of cross_entropy, at most 1.", 0);
-  flags.add("--ignore-label", to.ignored_label, "Label whose samples cross_entropy ignores.", INT64_MIN);
-  flags.add("--class-weights", to.class_weights, "Weights of the classes in cross_entropy, for example 1,1,2.5.");
+  add_loss_flags(flags, to.loss);
   flags.add("--optimizer", to.optimizer, kOptimizerHelp);
   flags.add("--lr", to.learning_rate, "Learning rate. Default: the optimizer's own.", 0);
   flags.add("--weight-decay", to.weight_decay, "Weight decay. Default: the optimizer's own.", 0);
@@ -274,7 +246,7 @@ std::string choose_snapshot_folder(const TrainFlags& flags) {
 
 TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
   TrainOptions options;
-  options.loss = make_loss(flags, model);
+  options.loss = make_loss(flags.loss, model);
   options.optimizer = make_optimizer(flags);
   options.groups = make_groups(flags, choose_rate(flags, options.optimizer));
   if (flags.learning_rate >= 0) options.learning_rate = flags.learning_rate;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lissome/cli/train_words.h"
 #include "lissome/distributed.h"
 #include "lissome/train.h"
 
@@ -11,13 +12,14 @@ namespace lissome {
 
 struct TrainFlags {
   std::string model, data, labels, validation,
-      loss = "cross_entropy", class_weights, optimizer = "adamw", schedule = "constant", initializer, output,
-      weights_output, snapshots, snapshot_every = "10min", resume, target_step, log, events, report, beside, offload,
-      recompute = "auto", workers = "auto", transforms, bad_samples = "fatal", cache, batch = "32", precision = "f32",
-      memory, parallel = "auto", peer_timeout = "60s", compress = "none";
+      optimizer = "adamw", schedule = "constant", initializer, output, weights_output, snapshots,
+      snapshot_every = "10min", resume, target_step, log, events, report, beside, offload, recompute = "auto",
+      workers = "auto", transforms, bad_samples = "fatal", cache, batch = "32", precision = "f32", memory,
+      parallel = "auto", peer_timeout = "60s", compress = "none";
+  LossFlags loss;
   std::vector<std::string> freeze, groups, disabled;
-  double learning_rate = -1, weight_decay = -1, momentum = -1, clip_norm = 1, label_smoothing = 0, average = 0;
-  int64_t epochs = 1, max_steps = 0, accumulate = 1, patience = 0, memory_every = 100, keep = 3, ignored_label = -100;
+  double learning_rate = -1, weight_decay = -1, momentum = -1, clip_norm = 1, average = 0;
+  int64_t epochs = 1, max_steps = 0, accumulate = 1, patience = 0, memory_every = 100, keep = 3;
   int prefetch = 2, threads = 0;
   uint64_t seed = 0;
   bool states_8bit = false, keep_learning_rate = false, update_in_backward = false, pin_memory = false,

@@ -267,3 +267,14 @@ def test_a_training_goes_on_with_the_same_data_alone(lissome: Lissome, tmp_path:
     assert done.returncode == (0 if change == "nothing" else 4), done.stderr
     if change != "nothing":
         assert f"values of the {'validation ' if change == 'validation' else ''}data" in done.stderr
+
+
+def test_labels_that_training_ignores_are_ignored_by_budget(lissome: Lissome, tmp_path: Path):
+    export(nn.Conv2d(3, 4, 1), torch.randn(4, 3, 6, 6), tmp_path / "net.pt2")
+    y = np.arange(8 * 36).reshape(8, 6, 6) % 4
+    y[:, 0] = 255
+    np.savez(tmp_path / "d.npz", x=np.zeros((8, 3, 6, 6), np.float32), y=y)
+    words = ("budget", "net.pt2", "--data", "d.npz", "--labels", "y", "--batch", 8, "--memory", "1GiB")
+    assert "has the label 255" in lissome(*words).stderr
+    done = lissome(*words, "--ignore-label", 255, "--class-weights", "1,1,1,2")
+    assert done.returncode == 0, done.stderr
