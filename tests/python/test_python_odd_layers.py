@@ -76,6 +76,26 @@ def test_answers_are_those_of_the_module(name: str):
     torch.testing.assert_close(lissome.prepare(exported)(x), module(x), rtol=1e-5, atol=1e-5, equal_nan=True)
 
 
+class Enlarged(nn.Module):
+    """The export asserts that both sides have equal sizes, one of them a product in floating point."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 12, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return functional.pixel_shuffle(self.conv(x), 2) + functional.interpolate(x, scale_factor=2.0, mode="bicubic")
+
+
+def test_an_enlarged_image_of_any_size():
+    torch.manual_seed(0)
+    module, size = Enlarged().eval(), torch.export.Dim.DYNAMIC
+    exported = torch.export.export(module, (torch.rand(2, 3, 16, 24),), dynamic_shapes=({2: size, 3: size},))
+    assert "sym_float" in str(exported._guards_code)
+    x = torch.rand(2, 3, 10, 40)
+    torch.testing.assert_close(lissome.prepare(exported)(x), module(x), rtol=1e-5, atol=1e-5)
+
+
 class Lowered(nn.Module):
     """Attention written out by hand; the padding of a sample lowers its scores, as in models of Hugging Face."""
 

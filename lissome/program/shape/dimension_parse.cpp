@@ -188,11 +188,28 @@ class DimensionReader {
     return Dimension::combine(Operation::multiply, sign, floor);
   }
 
+  // math.trunc(2.0*torch.sym_float(n)): what an upsampling by a whole number gives.
+  Dimension read_scaled() {
+    skip_spaces();
+    if (at_ >= text_.size() || !is_digit(text_[at_])) refuse("a number");
+    const Dimension factor = read_number(false);
+    expect(".");
+    while (at_ < text_.size() && text_[at_] == '0') ++at_;
+    expect("*");
+    if (read_word() != "torch.sym_float") refuse("torch.sym_float");
+    expect("(");
+    const Dimension size = read_sum();
+    expect(")");
+    expect(")");
+    return Dimension::combine(Operation::multiply, factor, size);
+  }
+
   Dimension read_call(std::string_view word) {
     ++at_;  // the bracket
     if (const size_t dot = word.rfind('.'); dot != std::string_view::npos) word.remove_prefix(dot + 1);
     if (word == "Symbol") return read_symbol();
     if (word == "ceil" || word == "floor") return read_rounded(word == "ceil");
+    if (word == "trunc") return read_scaled();
     if (word == "Integer") {
       const bool negative = take("-");
       skip_spaces();

@@ -36,13 +36,17 @@ TEST_CASE("a requirement holds where Python says so") {
   check("not (a == b) and a*b != 6", [](auto a, auto b) { return a != b && a * b != 6; });
   check("((a + 1) % 4 == 0)", [](auto a, auto) { return (a + 1) % 4 == 0; });
   check("(2*math.ceil((1 + a) / 2)) == b", [](auto a, auto b) { return 2 * ((a + 2) / 2) == b; });
+  check("(2*a) == math.trunc(2.0*torch.sym_float(a))", [](auto, auto) { return true; });
+  check("math.trunc(3.0*torch.sym_float(a)) == math.trunc(2.00 * torch.sym_float(b))",
+        [](auto a, auto b) { return 3 * a == 2 * b; });
   check("math.floor(a*b / 3) > 4", [](auto a, auto b) { return a * b / 3 > 4; });
   check("Max(a, b) < 7", [](auto a, auto b) { return std::max(a, b) < 7; });
 }
 
 TEST_CASE("what is no comparison of sizes is refused") {
   for (const char* text : {"", "a", "a +", "a ==", "== a", "(a == 1", "a == 1)", "a = 1", "a == 1 and", "f(a) == 1",
-                           "a / 2 == 1", "math.ceil(a + b / 2) == 1", "math.ceil(a) == 1"}) {
+                           "a / 2 == 1", "math.ceil(a + b / 2) == 1", "math.ceil(a) == 1",
+                           "math.trunc(2.5*torch.sym_float(a)) == 1", "math.trunc(2.0*a) == 1", "math.trunc() == 1"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(SizeRequirement::parse(text), Error);
   }
