@@ -23,11 +23,15 @@ void require_parts(int64_t parts) {
   require_value(parts <= kMostParts, parts, " tensors in a list, allowed are ", kMostParts);
 }
 
-// (self, r, with_replacement): a grid of r dimensions, of which libtorch keeps r tensors.
+// (self, r, with_replacement): libtorch fills a grid of n^r, and keeps r tensors.
 void check_members(IValueSpan arguments) {
   constexpr int64_t kMostMembers = 64;
+  constexpr double kLargestGrid = 1 << 24;
   const int64_t members = arguments[1].toInt();
   require_value(members <= kMostMembers, "combinations have ", members, " members, allowed are ", kMostMembers);
+  const double grid = std::pow(static_cast<double>(arguments[0].toTensor().numel()), static_cast<double>(members));
+  require_value(grid <= kLargestGrid, "combinations of ", members, " members are chosen from a grid of ", grid,
+                " elements, allowed are ", kLargestGrid);
 }
 
 // (self, sections, ...)

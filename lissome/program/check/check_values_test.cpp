@@ -378,6 +378,9 @@ TEST_CASE("lists of more tensors than fit") {
   for (const char* members : {"65", "65536", "1099511627776"}) {
     EXPECT_ERROR(invalid_input, combine(members), "members, allowed are 64");
   }
+  const std::string choose = "input %x: f32[...]\n%l = aten::combinations(%x, 9)\nreturn %l\n";
+  CHECK_NOTHROW(run(choose, {at::rand({6})}));
+  EXPECT_ERROR(invalid_input, run(choose, {at::rand({7})}), "from a grid of");
   CHECK_NOTHROW(run("input %x: f32[...]\n%l = aten::chunk(%x, 1099511627776, 1)\nreturn %l\n", narrow));
   EXPECT_ERROR(invalid_input, run("input %x: f32[...]\n%l = aten::chunk(%x, 70000, 1)\nreturn %l\n", wide), "70000");
   for (const std::string op : {"aten::chunk", "aten::unsafe_chunk"}) {
