@@ -3,6 +3,7 @@
 // runs them. The interpreter's lock is released while C++ works.
 #include "lissome/python/binding.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/ivalue.h>
 
 #include <nlohmann/json.hpp>
@@ -207,6 +208,13 @@ py::capsule give_model(MadeModel made) {
 }
 
 Array read_array(const at::Tensor& tensor) {
+  if (tensor.has_storage()) {
+    const size_t needed = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.element_size(),
+                                                           static_cast<size_t>(tensor.storage_offset()));
+    if (tensor.storage().nbytes() < needed)
+      throw_error(ErrorKind::invalid_input, "the storage of a tensor holds ", tensor.storage().nbytes(),
+                  " bytes, its elements need ", needed);
+  }
   const at::Tensor dense = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
   auto* const owner = new at::Tensor(dense);
   return {dtype_of(dense.scalar_type()), dense.sizes().vec(),

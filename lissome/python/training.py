@@ -31,8 +31,8 @@ class Trained:
     def __init__(self, program: _lissome.Program, record: dict[str, Any], weights: dict[str, torch.Tensor]):
         self.program = program
         self.record = record
-        """epochs (a list of dicts), steps, skipped_steps, notes, interrupted, stopped_early; training_metrics
-        (measured on training samples) if there is no validation data."""
+        """epochs (a list of dicts), steps, skipped_steps, notes (each a UserWarning too), interrupted, stopped_early;
+        training_metrics (measured on training samples) if there is no validation data."""
         self.weights = weights
         """Parameters and buffers by PyTorch's names."""
         self._fast: FastModel | None = None
@@ -68,6 +68,7 @@ class Trained:
 
 _FIRST_SAMPLES = 32  # the fewest samples that are read before training
 _UPDATES_STATE = "the written model will update its state"  # a note about train form
+_MEASURED = "use validation to measure on other samples"  # the end of a note with figures, which are in the record too
 
 
 def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
@@ -183,6 +184,9 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
             made = _lissome.train(task.program, dataset, held_out, task.complete(options), progress)
         trained = best.value = task.take_back(*made)
         task.give_eval_form(trained)
+    for note in trained.record["notes"]:
+        if not note.endswith(_MEASURED):
+            warn_of_data(note, UserWarning)
     if trained.record["interrupted"]:
         raise explain_interrupt("lissome.train", trained)
     return trained

@@ -48,12 +48,22 @@ def to_flat(name: str, value: Any) -> Any:
 def _flatten_tensor(name: str, tensor: Any) -> Any:
     foreign = _FOREIGN.get(str(tensor.dtype).removeprefix("torch."))
     try:
+        _refuse_freed(name, tensor)
         if foreign is None:
             return tensor.numpy(force=True)
         bits = tensor.detach().cpu().resolve_conj().resolve_neg()
         return bits.view(getattr(sys.modules["torch"], foreign[1])).numpy(), foreign[0]
     except (TypeError, RuntimeError) as error:  # sparse, quantized, without memory
         raise InvalidInputError(f"input {name!r} is a tensor that cannot be lent: {error}") from error
+
+
+def _refuse_freed(name: str, tensor: Any) -> None:
+    """The storage of a tensor may have been made smaller since, as sharded training does with parameters."""
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    needed = (tensor.storage_offset() + last + 1) * tensor.element_size() if tensor.numel() else 0
+    held = tensor.untyped_storage().nbytes()
+    if held < needed:
+        raise InvalidInputError(f"the storage of input {name!r} holds {held} bytes, its elements need {needed}")
 
 
 def to_tensor(result: Any) -> Any:

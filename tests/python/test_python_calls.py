@@ -99,6 +99,17 @@ class Writes(nn.Module):
         return x * 2
 
 
+def test_tensors_whose_storage_was_freed_are_refused():
+    """As sharded training does with parameters; their elements would be read beside the storage."""
+    net, x = nn.Linear(16, 2), torch.randn(8, 16)
+    fast = lissome.prepare(nn.ReLU(), (torch.randn(4, 16),))
+    x.untyped_storage().resize_(8)
+    with pytest.raises(lissome.InvalidInputError, match="holds 8 bytes, its elements need 512"):
+        fast(x)
+    with pytest.raises(lissome.InvalidInputError, match="holds 8 bytes, its elements need 512"):
+        lissome.train(net, x, labels=torch.zeros(8, dtype=torch.long), example_inputs=(torch.randn(4, 16),))
+
+
 def test_a_module_that_writes_to_its_argument_is_reported():
     x, y = torch.ones(3), torch.ones(3)
     with pytest.warns(lissome.DataWarning, match="writes to its argument x"):

@@ -106,6 +106,25 @@ def test_states_of_an_optimizer_are_not_taken_over_and_said_so():
     assert seen[0].filename == __file__
 
 
+class Turned(nn.Module):
+    """The complex parameter does not train."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turn, self.out = nn.Parameter(torch.ones(X.shape[1], dtype=torch.complex64)), nn.Linear(X.shape[1], 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.out((x * self.turn).real)
+
+
+def test_what_training_does_otherwise_is_a_warning():
+    with pytest.warns(UserWarning, match="turn") as seen:
+        trained = lissome.train(Turned(), X, labels=Y, example_inputs=(X[:4],), threads=1, accumulate=2)
+    *notes, measured = trained.record["notes"]
+    assert [str(warning.message) for warning in seen if warning.filename == __file__] == notes
+    assert any("multiplied by accumulate" in note for note in notes) and measured.startswith("accuracy")
+
+
 def test_autocast_around_lissome_is_refused():
     for make in (
         lambda: train(X, Y),
