@@ -140,7 +140,7 @@ void Search::judge_by(Metric metric, OutputRows outputs) {
   original_->quality = judge_->original();
   record_.data_note = judge_->describe();
   if (split_->validation.samples() < held_out_)
-    record_.data_note += ", of " + std::to_string(held_out_) + " held-out samples, as many as --time allows";
+    record_.data_note += " (--time allows no more of the " + std::to_string(held_out_) + ")";
   if (!unused_labels_.empty()) record_.data_note += "; " + unused_labels_;
   record_.data_note += "; " + std::to_string(split_->calibration.samples()) + " other samples are used for calibration";
 }
