@@ -8,7 +8,7 @@
 #     FULL_TORCH_SOURCES c.cpp  of a narrow module: files that include torch/*.h all the same
 #     ALONE d.cpp               sources that are compiled with flags of their own, and so not with others
 #     TESTS a_test.cpp          doctest files, one program for all of them
-#     TESTS_ALONE b_test.cpp    of them, those that are compiled with flags of their own
+#     TESTS_ALONE b_test.cpp    of them, those that are compiled with flags of their own, or share names with others
 #     TEST_LINKS rapidcheck     modules or libraries that only the tests need
 #     TEST_SHARED               tests link the shared libraries instead of objects: needed where
 #                               a test loads liblissome_torch or liblissome_reference itself
@@ -186,9 +186,7 @@ function(lissome_module)
     set(module_TESTS_ALONE)
   endif()
   lissome_join_sources(module_SOURCES ${target} ${module_TORCH} ${module_SOURCES})
-  if(NOT module_TORCH STREQUAL "none")
-    lissome_join_sources(module_TESTS ${target}_tests ${module_TORCH} ${module_TESTS})
-  endif()
+  lissome_join_sources(module_TESTS ${target}_tests ${module_TORCH} ${module_TESTS})
   if(module_SOURCES OR module_FULL_TORCH_SOURCES OR module_ALONE)
     add_library(${target} OBJECT ${module_SOURCES} ${module_FULL_TORCH_SOURCES} ${module_ALONE})
     lissome_compile_like_module(${target} ${module_TORCH})

@@ -1,7 +1,7 @@
 #include "lissome/cli/model.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <set>
@@ -19,7 +19,8 @@ constexpr const char* kTorchLibrary = "liblissome_torch.so";
 const TorchEntry& load_torch() {
   static const TorchEntry* entry = [] {
     const std::string path = find_own_folder() + kTorchLibrary;
-    if (access(path.c_str(), F_OK) != 0) {
+    struct stat file{};  // access() asks for the real user, whatever rights this process has
+    if (stat(path.c_str(), &file) != 0) {
       throw_error(ErrorKind::unsupported, "this needs libtorch and the part of lissome that makes models, and ", path,
                   " is not there; only finished models run without\nInstall both with: pip install lissome torch");
     }
