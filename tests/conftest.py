@@ -20,10 +20,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What measures time, or counts what the whole machine holds, runs with nothing beside it.
 ALONE = (
-    "bench", "readme", "report",
+    "bench",
     *(f"python/test_python_{name}.py" for name in ("interrupt", "steady", "workers")),
-    *(f"cli/test_{name}.py" for name in ("budget", "device", "measure", "optimize", "signals", "train_memory",
-                                         "train_resume", "train_watch")),
+    *(f"cli/test_{name}.py" for name in ("device", "measure", "optimize", "signals", "train_watch")),
 )
 
 
