@@ -100,7 +100,7 @@ mode_t check_target(const std::string& path, const std::string& target) {
   if (!S_ISREG(status.st_mode))
     throw_error(ErrorKind::usage, "cannot write ", quote(path), ": it is ", describe_file_type(status.st_mode),
                 ". Give the name of a regular file.");
-  if (access(target.c_str(), W_OK) != 0)
+  if (faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
     throw_error(ErrorKind::io, "cannot write ", quote(path), ": ", describe_errno(errno),
                 ". Make it writable or choose another name.");
   return status.st_mode & 07777;

@@ -1,7 +1,5 @@
 #include "lissome/cli/pick_point.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -28,7 +26,8 @@ bool is_point(const Json& point) {
 
 Json read_front(const std::string& folder, const std::string& model) {
   const std::string path = folder + "/front.json";
-  if (access(path.c_str(), F_OK) != 0)
+  std::error_code none;
+  if (!std::filesystem::exists(path, none))
     throw_error(ErrorKind::usage, quote(path), " is not there\nlissome optimize ", model, " --front ", folder,
                 " writes it");
   Json front = parse_json(read_text_file(path, kMostFrontBytes), path);

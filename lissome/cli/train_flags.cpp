@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "lissome/cli/flag_help.h"
 #include "lissome/cli/flags.h"

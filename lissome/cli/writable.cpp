@@ -1,5 +1,6 @@
 #include "lissome/cli/writable.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +21,7 @@ void check_writable(const std::string& path) {
     throw_error(ErrorKind::usage, "'", path, "' cannot be written: there is no folder '", folder, "'");
   if (!S_ISDIR(facts.st_mode))
     throw_error(ErrorKind::usage, "'", path, "' cannot be written: '", folder, "' is not a folder");
-  if (access(folder.c_str(), W_OK) != 0)
+  if (faccessat(AT_FDCWD, folder.c_str(), W_OK, AT_EACCESS) != 0)
     throw_error(ErrorKind::io, "there is no permission to write into '", folder, "' (for '", path, "')");
   if (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
     throw_error(ErrorKind::usage, "'", path, "' is a folder");

@@ -66,11 +66,11 @@ Conversion find_conversion(Dtype from, Dtype to, bool is_images) {
 }
 
 std::string advise_conversion(Dtype from, Dtype to) {
-  if (is_floating(to) && from == Dtype::u8)
-    return " Scale the values and save them as " + std::string(dtype_name(to)) +
-           "; for images in train and budget, --transforms to_float does so.";
-  if (is_floating(to) && is_integral(from))
-    return " Scale the values and save them as " + std::string(dtype_name(to)) + ".";
+  if (is_floating(to) && is_integral(from)) {
+    const char* const images =
+        from == Dtype::u8 ? "; for images in train and budget, --transforms to_float does so." : ".";
+    return " Scale the values and save them as " + std::string(dtype_name(to)) + images;
+  }
   return " Save the array as " + std::string(dtype_name(to)) + ".";
 }
 

@@ -26,9 +26,9 @@ Front::Front(std::string folder, std::string model, bool higher_quality_is_bette
       same_quality_(kSameQuality * max_loss) {
   if (folder_.empty()) return;
   mkdir(folder_.c_str(), 0777);  // what it fails for, the first file says
-  if (access((folder_ + "/front.json").c_str(), F_OK) == 0)
-    throw_error(ErrorKind::usage, quote(folder_), " holds the front of an earlier search\nName another folder");
   std::error_code none;
+  if (std::filesystem::exists(folder_ + "/front.json", none))
+    throw_error(ErrorKind::usage, quote(folder_), " holds the front of an earlier search\nName another folder");
   for (const auto& entry : std::filesystem::directory_iterator(folder_, none)) {
     if (entry.path().extension() == ".lissome")
       throw_error(ErrorKind::usage, quote(folder_), " holds ", quote(entry.path().filename().string()),
