@@ -125,7 +125,8 @@ float parse_feature(std::string_view text, const std::string& path, int64_t line
   const auto narrow = static_cast<float>(value.value_or(NAN));
   if (!std::isfinite(narrow))
     throw_error(ErrorKind::invalid_input, quote(path), ", line ", line, ", column ", quote(column), ": the field ",
-                text.empty() ? std::string("is empty") : "holds " + quote(text), "; a finite number is needed.");
+                text.empty() ? std::string("is empty") : "holds " + quote(text), "; a finite number of f32 is needed",
+                text.empty() || parse_as<double>(text) ? "." : ".\nA column of classes is named with --labels.");
   return narrow;
 }
 

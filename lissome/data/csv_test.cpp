@@ -52,7 +52,8 @@ TEST_CASE("tables that are wrong are refused with the line") {
   refuses("a,b\n1,\n", "line 2, column 'b'", "is empty");
   refuses("a,b\n\n\n1,x\n", "line 4, column 'b'", "'x'");
   refuses("a\n1\nnan\n", "line 3", "'nan'");
-  refuses("a\n1e300\n", "line 2", "finite");
+  refuses("a\n1e300\n", "line 2", "finite number of f32 is needed.");
+  refuses("a\ncat\n", "line 2", "named with --labels");
   refuses("a\n\"1\n", "line 2", "quote opens");
   refuses("a\n\"1\"2\n", "line 2", "behind a closing quote");
   refuses("a,b\r1,2\r", "line 1", "a carriage return stands alone");

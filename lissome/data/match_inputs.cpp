@@ -137,12 +137,20 @@ std::string list_items(const Items& items) {
   return join(words, ", ");
 }
 
+std::string count_items(size_t count, const char* one, const std::string& items) {
+  return std::to_string(count) + " " + one + (count == 1 ? " (" : "s (") + items + ")";
+}
+
 [[noreturn]] void refuse_inputs(std::span<const NamedSizes> arrays, std::span<const DataSignature> inputs,
                                 const std::string& source) {
-  throw_error(ErrorKind::invalid_input, quote(source), ": names, types and sizes do not determine which of ",
-              arrays.size(), arrays.size() == 1 ? " array (" : " arrays (", list_items(arrays), ") feeds which of ",
-              inputs.size(), inputs.size() == 1 ? " input (" : " inputs (", list_items(inputs),
-              ").\nName the arrays after the inputs, "
+  const std::string given = count_items(arrays.size(), "array", list_items(arrays));
+  const std::string taken = count_items(inputs.size(), "input", list_items(inputs));
+  if (arrays.size() < inputs.size())
+    throw_error(ErrorKind::invalid_input, quote(source), ": there are fewer arrays than inputs: ", given, " for ",
+                taken, ".\nGive one array for each input, named after it.");
+  throw_error(ErrorKind::invalid_input, quote(source), ": names, types and sizes do not determine which of ", given,
+              " feeds which of ", taken,
+              ".\nName the arrays after the inputs, "
               "and leave the others out, or say which one holds labels where a command takes --labels.");
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import torch
@@ -65,6 +66,12 @@ def check_parts(loss: Any, accumulate: int) -> None:
 
 
 PREFIX = "model."  # of the model's parameters in WithLoss
+_PREFIX_OF_NAME = re.compile(r"(?<![\w.])model\.(?=[\w*])")
+
+
+def leave_out_prefix(text: str) -> str:
+    """A text about WithLoss with the names that the model's parameters have in the model."""
+    return _PREFIX_OF_NAME.sub("", text)
 
 
 class WithLoss(nn.Module):  # type: ignore[misc,unused-ignore]

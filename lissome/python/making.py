@@ -315,7 +315,11 @@ def _open_exported(exported: torch.export.ExportedProgram) -> _lissome.Program:
         try:
             torch.export.save(exported, path)
         except NotImplementedError as error:  # a type of arguments or results that torch does not know to store
-            raise UnsupportedError(f"torch.export.save refuses the module: {error}") from error
+            advice = ""
+            if "namedtuple" in str(error):
+                register = "torch.utils._pytree._register_namedtuple(Name, serialized_type_name='module.Name')"
+                advice = f"\n      Register the named tuple before: {register}"
+            raise UnsupportedError(f"torch.export.save refuses the module: {error}{advice}") from error
         return _lissome.open_program(str(path))  # what is mapped stays when the file is gone
 
 

@@ -139,11 +139,12 @@ def name_keywords(text: str) -> str:
 
 
 @contextmanager
-def explain_in_keywords() -> Iterator[None]:
+def explain_in_keywords(reword: Callable[[str], str] = name_keywords) -> Iterator[None]:
+    """Raises errors of the library again with their text as `reword` gives it."""
     try:
         yield
     except Error as error:
-        text = name_keywords(str(error))
+        text = reword(str(error))
         if text == str(error):
             raise
         raise type(error)(text) from None

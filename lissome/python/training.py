@@ -13,7 +13,7 @@ import torch
 from lissome import _lissome
 from lissome.arguments import read_callable, read_integer, read_path, refuse_type
 from lissome.errors import Error, UsageError, warn_of_data
-from lissome.losses import PREFIX, WithLoss, find_loss_word
+from lissome.losses import PREFIX, WithLoss, find_loss_word, leave_out_prefix
 from lissome.making import Model, Progress, explain_interrupt, finish, keep_best, open_program
 from lissome.model import FastModel, as_tuple
 from lissome.samples import gather_columns, gather_samples, read_good_samples, warn_of_batches, warn_of_fit
@@ -166,7 +166,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
         raise UsageError("validation_labels: there are no samples for them; give validation")
     if validation_labels is None and isinstance(labels, str):
         validation_labels = labels
-    with keep_best("lissome.train") as best, explain_in_keywords():
+    with keep_best("lissome.train") as best, explain_in_keywords(_choose_words(loss)):
         task = _Task(model, example_inputs, example_kwargs, loss)
         held_out = None if validation is None else task.gather(validation, validation_labels)
         if workers and has_numbered_samples(data):
@@ -239,11 +239,18 @@ def budget(
         freeze=freeze,
         threads=threads,
     )
-    task = _Task(model, example_inputs, example_kwargs, loss)
-    dataset = task.gather(data, labels)
-    warn_of_fit(task.program, dataset)
-    with explain_in_keywords():
+    with explain_in_keywords(_choose_words(loss)):
+        task = _Task(model, example_inputs, example_kwargs, loss)
+        dataset = task.gather(data, labels)
+        warn_of_fit(task.program, dataset)
         return _lissome.budget(task.program, dataset, task.complete(options))
+
+
+def _choose_words(loss: Any) -> Callable[[str], str]:
+    """From a text of the library to one that names options and parameters as the caller knows them."""
+    if find_loss_word(loss) is not None:
+        return name_keywords
+    return lambda text: leave_out_prefix(name_keywords(text))
 
 
 class _Task:
@@ -253,6 +260,7 @@ class _Task:
     def __init__(self, model: Model, example_inputs: Any, example_kwargs: Any, loss: Any):
         self._model, self._example = model, (example_inputs, example_kwargs)
         self._loss = loss if find_loss_word(loss) is None else None
+        self._reword = _choose_words(loss)
         self._trained: torch.nn.Module | None = model if isinstance(model, torch.nn.Module) else None
         self._names: list[str] = []
         if self._loss is not None and self._trained is None:
@@ -301,7 +309,7 @@ class _Task:
         self, program: _lissome.Program, record: dict[str, Any], weights: list[tuple[str, torch.Tensor]]
     ) -> Trained:
         """Copies the weights into the caller's module."""
-        record["notes"] = [name_keywords(note) for note in record["notes"]]
+        record["notes"] = [self._reword(note) for note in record["notes"]]
         if self._trained is not None:
             _put_back(self._trained, dict(weights))
         if self._loss is None:

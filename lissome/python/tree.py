@@ -1,9 +1,10 @@
 """How a model's flat inputs and outputs nest in the caller's call.
 
 A plan carries the tree as JSON: {"spec": torch's own tree, "leaves": [name, or {"fixed": value}, ...],
-"parameters": [[name, default], or [name], ...]}. A fixed leaf is an argument whose value the export froze (it may be
+"parameters": [[name, default], or [name], ...], "in_order": number}. A fixed leaf is an argument whose value the export froze (it may be
 given as it was, the model does not read it), or a text among the results. "parameters" are those of the module's
-forward, with the defaults that are plain values; they are missing where the model came from a file.
+forward, with the defaults that are plain values, and the first "in_order" of them may be given without their names;
+both are missing where the model came from a file.
 """
 
 from __future__ import annotations
@@ -137,23 +138,28 @@ def _check_fixed(value: Any, fixed: Any) -> None:
 def add_parameters(text: str, forward: Callable[..., Any]) -> str:
     """The tree of a call with the parameters of the module's forward."""
     parameters = []
+    in_order = 0
     for parameter in inspect.signature(forward).parameters.values():
         if parameter.kind == parameter.VAR_POSITIONAL:
             return text  # what comes after it has no place in order
         if parameter.kind != parameter.VAR_KEYWORD:
+            in_order += parameter.kind != parameter.KEYWORD_ONLY
             is_plain = type(parameter.default) in _PLAIN
             parameters.append([parameter.name, parameter.default] if is_plain else [parameter.name])
-    return json.dumps(_read_tree(text) | {"parameters": parameters})
+    return json.dumps(_read_tree(text) | {"parameters": parameters, "in_order": in_order})
 
 
 class _Parameters:
     """What is known of the parameters of the module's forward."""
 
-    def __init__(self, rows: Any):
+    def __init__(self, rows: Any, in_order: Any):
         for row in rows:
             if not (isinstance(row, list) and len(row) in (1, 2) and isinstance(row[0], str)):
                 raise InvalidInputError(f"how the model's arguments nest has a parameter {row!r}, which is no name and default")
+        if type(in_order) is not int:
+            raise InvalidInputError(f"how many of the model's arguments have an order is {in_order!r}, which is no number")
         self.names: list[str] = [row[0] for row in rows]
+        self.in_order: list[str] = self.names[: max(in_order, 0)]
         self.defaults: dict[str, Any] = {row[0]: row[1] for row in rows if len(row) == 2}
 
     def check_left_out(self, name: str, fixed: Any) -> None:
@@ -217,7 +223,8 @@ class InputTree:
         self.names = names
         self.leaves: list[Any] = tree.get("leaves") or list(names)
         self.spec = _read_spec(tree)
-        self._signature = _Parameters(tree.get("parameters", []))
+        rows = tree.get("parameters", [])
+        self._signature = _Parameters(rows, tree.get("in_order", len(rows)))
         self._plain = 0
         if self.spec is not None:
             names_read = sum(not _is_fixed(leaf) for leaf in self.leaves)
@@ -295,18 +302,22 @@ class InputTree:
                 return f"the argument {name} does not nest as exported: {error}"
         return ""
 
+    def _list_keyword_only(self) -> str:
+        names = self._signature.names[len(self._signature.in_order) :]
+        return f"\n      By name: {list_names(names)}" if names else ""
+
     def _order(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments as the export saw them: positional ones given by name move to their positions, and keywords given in
         order to their names."""
         given = dict(keywords)
         positional = list(arguments[: len(self._parameters)])
         further = arguments[len(self._parameters) :]
-        rest = self._signature.names[len(self._parameters) :] or self._keys
+        rest = self._signature.in_order[len(self._parameters) :] if self._signature.names else self._keys
         free = [name for name in rest if name not in given]
         if len(further) > len(free):
             raise InvalidInputError(
-                f"{len(arguments)} arguments are given in order; the model takes {len(arguments) - len(further) + len(free)}"
-                f" ({list_names(self.names)})"
+                f"{len(arguments)} arguments are given in order; the model takes {len(self._parameters) + len(free)} so"
+                f" ({list_names([*self._parameters, *free])}){self._list_keyword_only()}"
             )
         given |= dict(zip(free, further, strict=False))
         for name in self._parameters[len(positional) :]:

@@ -223,7 +223,7 @@ bool Search::judge_quality(Variant& variant, StepRecord& step, const WorkControl
   const double loss = judge_->loss(*variant.quality);
   if (is_allowed(loss)) return true;
   last_loss_ = loss;
-  step.reason = format_loss(loss, options_.goal.max_loss) + " (would be " + step.reason + ")";
+  step.reason = format_loss(loss, options_.goal.max_loss) + " (measured: " + step.reason + ")";
   return false;
 }
 

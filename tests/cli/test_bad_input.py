@@ -316,7 +316,8 @@ def test_a_folder_that_takes_no_files(refuse: Callable[..., str], models: Simple
 
 def test_missing_input_array(refuse: Callable[..., str], models: SimpleNamespace, tmp_path: Path):
     path = write_data(tmp_path, ids=np.zeros((4, 5), np.int64))
-    assert "numbers" in refuse(4, "optimize", models.towers, "--data", path, "-o", "out.lissome")
+    text = refuse(4, "optimize", models.towers, "--data", path, "-o", "out.lissome")
+    assert "fewer arrays than inputs: 1 array (ids i64[4, 5]) for 2 inputs" in text and "numbers" in text
 
 
 # ---- the place to write to -------------------------------------------------------------------------------------------

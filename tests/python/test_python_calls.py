@@ -72,6 +72,21 @@ def test_a_default_that_the_export_left_out_may_be_given():
         fast(X, 1.0, False, None, X)
 
 
+class ByName(nn.Module):
+    def forward(self, x, *, scale=1.0, shift):
+        return x * scale + shift
+
+
+def test_a_keyword_only_argument_is_given_by_its_name(tmp_path):
+    fast = lissome.prepare(ByName(), (X,), example_kwargs={"shift": X})
+    fast.save(tmp_path / "by_name.lissome")
+    for model in (fast, lissome.load(tmp_path / "by_name.lissome")):
+        torch.testing.assert_close(torch.as_tensor(model(X, shift=X)), X + X)
+        torch.testing.assert_close(torch.as_tensor(model(X, scale=1.0, shift=X)), X + X)
+        with pytest.raises(lissome.InvalidInputError, match=r"2 arguments .*takes 1 so \(x\)\n *By name: scale, shift"):
+            model(X, X)
+
+
 def test_a_saved_model_knows_the_defaults_too(tmp_path):
     prepare(X, scale=2.0).save(tmp_path / "m.lissome")
     saved = lissome.load(tmp_path / "m.lissome")

@@ -170,6 +170,8 @@ def test_frozen_parameters_stay_with_every_kind_of_loss(loss: Any):
     train(module, make_data()[2], loss=loss, lr=0.01, freeze=["0.*"])
     changed = {name for name, tensor in module.state_dict().items() if not torch.equal(tensor, before[name])}
     assert changed == {"2.weight", "2.bias"}
+    with pytest.raises(ValueError, match=r"pattern '9\.\*' of frozen parameters; the model has 0\.weight, 0\.bias"):
+        train(module, make_data()[2], loss=loss, freeze=["9.*"])
 
 
 def test_a_function_as_loss_validates_and_needs_labels():

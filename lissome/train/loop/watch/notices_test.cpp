@@ -79,7 +79,7 @@ TEST_CASE("an average that is mostly made of the first weights is in a notice") 
   CHECK(describe_average(options, 1).empty());
   options.average_decay = 0.999;
   CHECK(describe_average(options, 9)
-            .find("after 9 steps the moving average still consists of the first weights by 99 %") == 0);
+            .find("after the planned 9 steps the moving average will still consist of the first weights by 99 %") == 0);
   CHECK(describe_average(options, 2300).find("by 10 %") != std::string::npos);
   CHECK(describe_average(options, 2400).empty());
 }

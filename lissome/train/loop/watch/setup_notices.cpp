@@ -52,8 +52,8 @@ void add_model_notices(std::vector<std::string>& notices, const Program& model) 
   if (const std::string still = describe_still(model); !still.empty()) notices.push_back(still);
   if (!model.training && depends_on_mode(model))
     notices.emplace_back(
-        "the model was exported in eval mode, so its batch norm does not change and its dropout is absent. Export it "
-        "in train mode to train with them: torch.export.export(model.train(), ...)");
+        "the model is as eval mode leaves it: its batch norm does not change and its dropout is absent. Export it in "
+        "train mode to train with them: torch.export.export(model.train(), ...)");
 }
 
 }  // namespace
@@ -86,10 +86,11 @@ std::string describe_average(const TrainOptions& options, int64_t steps) {
   const double first = options.average_decay ? std::pow(*options.average_decay, static_cast<double>(steps)) : 0;
   if (!(first > kMuch)) return {};
   char text[160];
-  std::snprintf(text, sizeof text,
-                "after %lld steps the moving average still consists of the first weights by %.0f %%; take a smaller "
-                "--average, or train longer",
-                static_cast<long long>(steps), 100 * first);
+  std::snprintf(
+      text, sizeof text,
+      "after the planned %lld steps the moving average will still consist of the first weights by %.0f %%; take "
+      "a smaller --average, or train longer",
+      static_cast<long long>(steps), 100 * first);
   return text;
 }
 
