@@ -24,7 +24,7 @@ test: ## build, unit tests, then whole commands, parity with Python, structure, 
 	@tools/setup test
 	@tools/build all
 	$(beside) ctest --test-dir $(release) --output-on-failure --no-tests=error --parallel $(jobs)
-	$(beside) $(python) -m pytest tests -m 'not alone' --numprocesses $(jobs) --dist loadfile
+	$(beside) $(python) -m pytest tests -m 'not alone' --numprocesses $(jobs) --dist loadfile --no-loadscope-reorder
 	$(python) -m pytest tests -m alone
 
 docs-test: ## every command and example of README.md and docs/
@@ -99,7 +99,7 @@ sanitize: ## unit tests under the address and undefined-behaviour sanitizers; wh
 sanitize-files: ## the same over what reads files: readers, gates, mutated plans, programs and graphs
 	@tools/setup test
 	@tools/build lissome write_seed_plans
-	@tests/fuzz/make_quick_seeds $(checked)/seeds
+	@LISSOME_ISA=avx2 tests/fuzz/make_quick_seeds $(checked)/seeds
 	@LISSOME_PRESET=sanitize-files tools/build replay_inputs
 	@tests/fuzz/replay $(checked) $(checked)/seeds/inputs 100
 

@@ -215,6 +215,7 @@ function(lissome_module_tests name)
   lissome_compile_like_module(${objects} ${module_TORCH})
   target_compile_definitions(${objects} PRIVATE LISSOME_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     LISSOME_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_compile_options(${objects} PRIVATE $<$<CONFIG:Release>:-O1>)  # takes a quarter less time to compile
   set(test_modules)
   set(test_libraries)
   foreach(link IN LISTS module_TEST_LINKS)

@@ -7,7 +7,11 @@ option(LISSOME_UNITY "Compile several files at a time; off compiles each alone" 
 option(LISSOME_FUZZ "Build the fuzz targets of tests/fuzz (clang)" OFF)
 option(LISSOME_UNOPTIMIZED_KERNELS
   "Vector loops without optimization: with sanitizers they take a fifth of the time to compile; for small arrays" OFF)
+set(LISSOME_KERNEL_SETS "" CACHE STRING
+  "Instruction sets that kernels are built for, such as portable;avx2, to build in less time; empty: all")
 set(LISSOME_SANITIZE "" CACHE STRING "Sanitizers for all of our code: address,undefined or thread")
+# vptr asks for the type information of libtorch's classes, which it does not export.
+set(LISSOME_UNCHECKED "vptr" CACHE STRING "Checks of undefined behaviour that the sanitizer leaves out")
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Dev" FORCE)
@@ -49,9 +53,8 @@ if(LISSOME_SANITIZE)
     add_compile_options(-g1 -fno-var-tracking -Wno-maybe-uninitialized)
   endif()
   if(LISSOME_SANITIZE MATCHES undefined)
-    # vptr asks for the type information of libtorch's classes, which it does not export.
-    add_compile_options(-fno-sanitize=vptr -fno-sanitize-recover=undefined)
-    add_link_options(-fno-sanitize=vptr)
+    add_compile_options(-fno-sanitize=${LISSOME_UNCHECKED} -fno-sanitize-recover=undefined)
+    add_link_options(-fno-sanitize=${LISSOME_UNCHECKED})
   endif()
 endif()
 

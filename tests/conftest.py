@@ -26,12 +26,24 @@ ALONE = (
 )
 
 
+# Files of half a minute and more. They begin first, so that no process runs one of them where the others have nothing left.
+LONG = (
+    *(f"cli/test_{name}.py" for name in ("budget", "chain", "input_names", "processes", "quantize")),
+    *(f"cli/test_train_{name}.py" for name in ("figures", "memory", "modules")),
+    "data/test_loader.py",
+    "parity/test_without_libtorch.py",
+    "refuse/test_gate.py",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what runs alone."""
+    """Marks what runs alone, and puts first what takes long."""
     alone = tuple(ROOT / "tests" / name for name in ALONE)
     for item in items:
         if any(item.path.is_relative_to(folder) for folder in alone):
             item.add_marker("alone")
+    long = {ROOT / "tests" / name for name in LONG}
+    items.sort(key=lambda item: item.path not in long)
 
 
 @pytest.fixture(scope="session")

@@ -243,8 +243,8 @@ def wait_for_steps(log: Path) -> None:
 def test_an_interrupted_group_saves_and_goes_on_with_the_same_bits(
     lissome: Lissome, case: Path, program: Path, number: int, to: str
 ):
-    train(lissome, case, "whole", launch(2), words(epochs="300"))
-    command = [program, *launch(2), *words(epochs="300"), "-o", "part.lissome", "--weights-out", "part.safetensors", "--log", "log.jsonl"]
+    train(lissome, case, "whole", launch(2), words(epochs="100"))
+    command = [program, *launch(2), *words(epochs="100"), "-o", "part.lissome", "--weights-out", "part.safetensors", "--log", "log.jsonl"]
     part = subprocess.Popen(command, cwd=case, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             start_new_session=True)
     wait_for_steps(case / "log.jsonl")
