@@ -11,6 +11,7 @@
 
 #include "lissome/program.h"
 #include "lissome/program/purify/purify.h"
+#include "tests/expect_error.h"
 #include "tests/program_helpers.h"
 
 namespace lissome {
@@ -193,6 +194,16 @@ TEST_CASE("results keep the element type of what was written") {
   check_purity(
       "input %x: i64[4]\ninput %y: i32[4]\n%a: i64[4] = aten::neg(%x)\n%b: i64[4] = aten::le_.Tensor(%a, %y)\n"
       "return %a, %b\n");
+}
+
+TEST_CASE("a result that claims another element type than what it writes to is refused") {
+  for (const char* call : {"aten::ge_.Tensor(%a, %i)", "aten::copy_(%a, %i)", "aten::add.out(%a, %i, out=%x)"}) {
+    const std::string claim = "input %x: f32[2]\ninput %i: i64[2]\n%a: f32[2] = aten::mul.Tensor(%x, 2)\n%b: ";
+    Program honest = parse_program(claim + "f32[2] = " + call + "\nreturn %a, %b\n");
+    purify(honest);
+    Program program = parse_program(claim + "u8[2] = " + call + "\nreturn %a, %b\n");
+    EXPECT_ERROR(invalid_input, purify(program), "the result is u8, and what is written is f32");
+  }
 }
 
 TEST_CASE("writes through views reach the base and its other views") {

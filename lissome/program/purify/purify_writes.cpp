@@ -108,6 +108,15 @@ void emit_into(Program& program, ValueId result, const Op& op, ArgumentList argu
   program.nodes.push_back(std::move(node));
 }
 
+// The same for what `like` writes into a tensor of `dtype`, and returns: a file may say another type of the result.
+void emit_cast_into(Program& program, ValueId result, ValueId value, Dtype dtype, const Node& like) {
+  const ValueType& type = program.value(result).type;
+  if (type.kind == ValueKind::tensor && type.dtype != dtype)
+    throw_error(ErrorKind::invalid_input, describe_node(like), ": the result is ", dtype_name(type.dtype),
+                ", and what is written is ", dtype_name(dtype));
+  emit_into(program, result, Op::find("aten::to.dtype"), {value, dtype}, like);
+}
+
 ValueId emit(Program& program, std::string_view op, ArgumentList arguments, ValueType type, const Node& like) {
   return program.add_node(Op::find(op), std::move(arguments), {std::move(type)}, like.origin).result();
 }
@@ -121,7 +130,7 @@ std::vector<WrittenArgument> emit_plain(Program& program, const Node& node, cons
     ValueType computed = self;
     computed.kind = ValueKind::any;
     const ValueId value = program.add_node(functional, node.arguments, {std::move(computed)}, node.origin).result();
-    emit_into(program, result, Op::find("aten::to.dtype"), {value, self.dtype}, node);
+    emit_cast_into(program, result, value, self.dtype, node);
   }
   return {{0, result}};
 }
@@ -143,7 +152,7 @@ std::vector<WrittenArgument> emit_copy(Program& program, const Node& node) {
     cast.kind = ValueKind::tensor;
     cast.dtype = type.dtype;
     if (same_sizes) {
-      emit_into(program, result, Op::find("aten::to.dtype"), {source, type.dtype}, node);
+      emit_cast_into(program, result, source, type.dtype, node);
       return {{0, result}};
     }
     source = emit(program, "aten::to.dtype", {source, type.dtype}, std::move(cast), node);
@@ -242,7 +251,7 @@ std::optional<std::vector<WrittenArgument>> emit_out(Program& program, const Nod
   if (out.kind != ValueKind::tensor || !out.sized || !result.sized || !(out.sizes == result.sizes)) return std::nullopt;
   ArgumentList arguments(node.arguments.begin(), node.arguments.end() - 1);
   const ValueId value = program.add_node(*plain, std::move(arguments), {ValueType{}}, node.origin).result();
-  emit_into(program, node.results[0], Op::find("aten::to.dtype"), {value, out.dtype}, node);
+  emit_cast_into(program, node.results[0], value, out.dtype, node);
   return {{{place, node.results[0]}}};
 }
 
