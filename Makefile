@@ -96,6 +96,7 @@ sanitize: ## unit tests under the address and undefined-behaviour sanitizers; wh
 	@LISSOME_PRESET=tsan tools/build test_base test_measure test_data test_runtime
 	ctest --preset tsan --no-tests=error --tests-regex 'base|measure|data|runtime'
 
+# The seeds are plans of the kernels that the preset builds.
 sanitize-files: ## the same over what reads files: readers, gates, mutated plans, programs and graphs
 	@tools/setup test
 	@tools/build lissome write_seed_plans
