@@ -54,6 +54,16 @@ std::string make_key(const Rewriter& rewriter, const Node& node) {
   return key;
 }
 
+// A file may claim different types for results of equal calls, where these cannot be tried while it is read.
+bool have_equal_types(const Rewriter& rewriter, const Node& first, const Node& second) {
+  for (size_t i = 0; i < first.results.size(); ++i) {
+    if (first.results[i] == ValueId::none || second.results[i] == ValueId::none) continue;
+    const ValueType &one = rewriter.type_of(first.results[i]), &other = rewriter.type_of(second.results[i]);
+    if (one.kind == ValueKind::tensor && other.kind == ValueKind::tensor && one.dtype != other.dtype) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 int merge_common_subexpressions(Program& program) {
@@ -65,6 +75,7 @@ int merge_common_subexpressions(Program& program) {
     const auto [entry, fresh] = seen.try_emplace(make_key(rewriter, node), position);
     if (fresh) continue;
     Node& first = rewriter.node(entry->second);
+    if (!have_equal_types(rewriter, first, node)) continue;
     for (size_t i = 0; i < node.results.size(); ++i) {
       if (node.results[i] == ValueId::none) continue;
       // Nobody read it there until now.

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "lissome/pass.h"
+#include "lissome/pass/passes.h"
 #include "tests/expect_error.h"
 
 namespace lissome {
@@ -141,6 +142,16 @@ TEST_CASE("bodies are entered, and those of other programs stay") {
     const auto left = interpret(original, inputs), right = interpret(program, inputs);
     CHECK(left[0].toTensor().equal(right[0].toTensor()));
     CHECK(left[1].toTensor().equal(right[1].toTensor()));
+  }
+}
+
+TEST_CASE("equal calls whose results are said to have different types stay two") {
+  const std::string one = "input %x: f8_e4m3fnuz[4]\n%1: u8[4] = aten::sub.Scalar(%x, 3)\n";
+  for (const auto& [type, left] : {std::pair("u8", 1), std::pair("f8_e4m3fnuz", 2)}) {
+    Program program = parse_program(one + "%2: " + type + "[4] = aten::sub.Scalar(%x, 3)\nreturn %1, %2\n");
+    merge_common_subexpressions(program);
+    CHECK(static_cast<int>(program.nodes.size()) == left);
+    verify_program(program, Stage::imported);
   }
 }
 
