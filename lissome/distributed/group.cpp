@@ -1,6 +1,7 @@
 // See group.h.
 #include "lissome/distributed/group.h"
 
+#include <ATen/ops/empty_like.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
@@ -160,6 +161,23 @@ void Group::sum(const at::Tensor& tensor, const std::string& what) {
   if (place_.ranks == 1) return;
   std::vector<at::Tensor> tensors = {tensor};
   connection_->name(what, [&] { connection_->group()->allreduce(tensors)->wait(); });
+}
+
+std::function<void()> Group::start_sum(const at::Tensor& tensor, const std::string& what) {
+  if (place_.ranks == 1) return [] {};
+  std::vector<at::Tensor> tensors = {tensor};
+  c10::intrusive_ptr<c10d::Work> work;
+  connection_->name(what, [&] { work = connection_->group()->allreduce(tensors); });
+  return [this, work, what] { connection_->name(what, [&] { work->wait(); }); };
+}
+
+std::vector<at::Tensor> Group::gather(const at::Tensor& tensor, const std::string& what) {
+  if (place_.ranks == 1) return {tensor.clone()};
+  std::vector<at::Tensor> tensors = {tensor};
+  std::vector<std::vector<at::Tensor>> gathered(1);
+  for (int rank = 0; rank < place_.ranks; ++rank) gathered[0].push_back(at::empty_like(tensor));
+  connection_->name(what, [&] { connection_->group()->allgather(gathered, tensors)->wait(); });
+  return gathered[0];
 }
 
 }  // namespace lissome

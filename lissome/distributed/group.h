@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -35,6 +36,11 @@ class Group {
   void share(const at::Tensor& tensor, const std::string& what);
   // Replaces `tensor`, dense and on the CPU, by its sum over all ranks.
   void sum(const at::Tensor& tensor, const std::string& what);
+  // Starts such a sum. The function that it returns waits for its end; until then `tensor` must not be touched. Sums
+  // may be waited for in any order, but all ranks start theirs, and call the other collectives, in the same order.
+  std::function<void()> start_sum(const at::Tensor& tensor, const std::string& what);
+  // What each rank gives, in the order of ranks: tensors of the same sizes and dtype, dense and on the CPU.
+  std::vector<at::Tensor> gather(const at::Tensor& tensor, const std::string& what);
 
  private:
   class Connection;

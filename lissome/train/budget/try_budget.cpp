@@ -55,11 +55,12 @@ BudgetTrial try_with_weights(const Program& program, const std::vector<at::Tenso
   step_options.loss = options.loss;
   step_options.precision = options.precision.value();
   step_options.at_once = options.batch;
-  step_options.step = {.threads = options.threads,
-                       .budget = make_budget(trial, inputs, open_budget(program, options, place)),
-                       .outputs = false,
-                       .give_gradients = options.update_in_backward,
-                       .disabled_passes = options.disabled_passes};
+  step_options.step = {
+      .threads = options.threads,
+      .budget = make_budget(trial, inputs, open_budget(program, options, place)),
+      .outputs = false,
+      .gradients_leave = options.update_in_backward ? GradientsLeave::for_update : GradientsLeave::after_step,
+      .disabled_passes = options.disabled_passes};
   OffloadedWeights weights;  // goes last: steps read them
   BatchStep step(program, examples, step_options);
   if (place == WeightPlace::file)

@@ -96,7 +96,7 @@ BatchStep::BatchStep(const Program& program, const std::vector<at::Tensor>& exam
       state_(program),
       range_(find_batch_range(program)),
       fixed_(options.fixed),
-      gives_gradients_(options.step.give_gradients),
+      gives_gradients_(options.step.gradients_leave != GradientsLeave::after_step),
       shared_(options.shared),
       at_once_(options.fixed.value_or(options.at_once)),
       reserved_(at::empty({options.reserved}, at::kByte)) {
@@ -252,7 +252,7 @@ double BatchStep::run(const std::vector<at::Tensor>& batch, const GradientTaker*
     if (gives_gradients_)
       throw_error(ErrorKind::over_budget, "a training step of ", largest,
                   " samples does not fit into memory: ", refusal_,
-                  ".\n      Its weights are updated in the backward pass, so it cannot run in parts. Give a smaller "
+                  ".\n      Its gradients leave in the backward pass, so it cannot run in parts. Give a smaller "
                   "batch or more memory");
     if (fixed_ || largest / 2 < range_.first)
       throw_error(ErrorKind::over_budget, "a training step of ", largest, " samples, the fewest that the model takes, ",

@@ -16,7 +16,7 @@ BatchStepOptions make_step_options(const Program& model, const Program& with_los
   step.step.outputs = false;
   step.step.disabled_passes = options.disabled_passes;
   if (find_fixed_batch(model)) step.fixed = batch;
-  step.step.give_gradients = options.update_in_backward;
+  if (options.update_in_backward) step.step.gradients_leave = GradientsLeave::for_update;
   step.shared = options.group != nullptr;
   // An update inside the step allocates its states beforehand.
   if (!options.update_in_backward) {

@@ -7,6 +7,8 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <unordered_set>
 
 #include "lissome/differentiate.h"
@@ -99,7 +101,7 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
   run_stage(TrainingStage::lowered, lifted.program);
   if (options.budget) run_stage(TrainingStage::budget, lifted.program);
   const auto finish = [&](Plan& plan) {
-    if (options.give_gradients) let_gradients_leave(plan);
+    if (options.gradients_leave != GradientsLeave::after_step) let_gradients_leave(plan, options.gradients_leave);
   };
   Plan plan = lower_step(lifted.program, options.threads);
   finish(plan);
@@ -127,18 +129,31 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
 }
 
 // A tied weight is passed under each of its names.
-void TrainingStep::let_gradients_leave(Plan& plan) const {
+void TrainingStep::let_gradients_leave(Plan& plan, GradientsLeave when) const {
   const size_t first_output = plan.outputs.size() - written_.size() - names_.size();
   const size_t first_input = plan.inputs.size() - lent_.size();
   std::vector<EarlyOutput> early;
   for (size_t i = 0; i < names_.size(); ++i) {
     const at::Tensor& weight = program_.find_weight(names_[i])->tensor;
     EarlyOutput& output = early.emplace_back(EarlyOutput{first_output + i, {}});
-    for (size_t k = 0; k < lent_.size(); ++k) {
+    for (size_t k = 0; when == GradientsLeave::for_update && k < lent_.size(); ++k) {
       if (lent_[k].is_alias_of(weight)) output.inputs.push_back(first_input + k);
     }
   }
   let_leave_early(plan, early);
+}
+
+std::vector<size_t> TrainingStep::list_completion() const {
+  const std::vector<PlanOutput>& outputs = session_->plan().outputs;
+  const size_t first = outputs.size() - written_.size() - names_.size();
+  std::vector<size_t> order(names_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto leaves = [&](size_t index) {
+    const int after = outputs[first + index].leaves_after;
+    return after < 0 ? std::numeric_limits<int>::max() : after;
+  };
+  std::ranges::stable_sort(order, {}, leaves);
+  return order;
 }
 
 // Weights may have been moved into or out of the file since the last run.

@@ -2,6 +2,7 @@
 // like any other. Weights and state are its inputs, because they change from step to step.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,18 +16,23 @@
 
 namespace lissome {
 
+// When gradients leave a step. Those that leave inside are given away, and their memory is reused.
+enum class GradientsLeave : uint8_t {
+  after_step,  // they stay until the next run
+  when_complete,
+  for_update  // when complete, and the step no longer reads the weight
+};
+
 struct TrainingStepOptions {
   int threads = 0;                   // 0: one for each core that the process may use
   std::optional<StepBudget> budget;  // recompute to stay inside it; empty: everything is kept
   bool outputs = true;               // give outputs beside the loss; each stays in memory to the end of a step
-  // Give each gradient away as soon as it is complete and the step no longer reads its weight, so that its memory is
-  // reused inside the step. False: gradients stay until the next run.
-  bool give_gradients = false;
+  GradientsLeave gradients_leave = GradientsLeave::after_step;
   std::vector<std::string> disabled_passes;  // names of training passes to leave out; see training_passes.h
 };
 
-// Takes the gradient of the weight `index`, counted as in TrainingStep::names(), and may change the weight. The memory
-// of the gradient is reused after the call.
+// Takes the gradient of the weight `index`, counted as in TrainingStep::names(), and with GradientsLeave::for_update
+// may change the weight. The memory of the gradient is reused after the call.
 using GradientTaker = std::function<void(size_t index, const at::Tensor& gradient)>;
 
 class TrainingStep {
@@ -49,6 +55,9 @@ class TrainingStep {
   // Gradients of the last run, in the order of the names. Undefined where the loss does not depend on the weight and
   // for gradients that were given away.
   const std::vector<at::Tensor>& gradients() const { return gradients_; }
+  // Gradients by their place among names(), in the order in which a run completes them; those that do not leave it
+  // last.
+  std::vector<size_t> list_completion() const;
   // The changes of each training pass when the step was made.
   const std::vector<PassResult>& passes() const { return passes_; }
   // The program with its gradients as further outputs.
@@ -64,7 +73,7 @@ class TrainingStep {
   const std::optional<StepForecast>& forecast() const { return forecast_; }
 
  private:
-  void let_gradients_leave(Plan& plan) const;
+  void let_gradients_leave(Plan& plan, GradientsLeave when) const;
   void stream_weights();
   void forget_results();
   void run_into_kept(const std::vector<TensorView>& views, const StepSink* sink, const OutputTaker* taker);
