@@ -100,11 +100,28 @@ std::optional<SnapshotOptions> make_snapshots(const TrainFlags& flags) {
   return options;
 }
 
-Dtype parse_compression(const std::string& word) {
-  if (word == "none") return Dtype::f32;
-  const std::optional<Dtype> dtype = word == "bf16" || word == "fp16" ? parse_precision(word) : std::nullopt;
-  if (!dtype) throw_error(ErrorKind::usage, "--compress must be none, bf16 or fp16, not ", quote(word));
-  return *dtype;
+// Reads a kind, and what stands behind its colon.
+GradientCompression parse_compression(const std::string& word, int64_t dense_steps) {
+  const size_t colon = std::min(word.find(':'), word.size());
+  const std::string kind = word.substr(0, colon), of = word.substr(std::min(colon + 1, word.size()));
+  if (word == "none") return DenseGradients{};
+  if (word == "bf16" || word == "fp16") return DenseGradients{*parse_precision(word)};
+  if (kind == "topk" && !of.empty()) return TopKGradients{parse_fraction(of), dense_steps};
+  if (kind == "powersgd" && !of.empty()) {
+    const double rank = parse_number(of, "--compress powersgd");
+    if (rank != std::floor(rank))
+      throw_error(ErrorKind::usage, "the rank of powersgd must be a whole number, not ", of);
+    return PowerSgdGradients{static_cast<int64_t>(std::clamp(rank, -1e9, 1e9)), dense_steps};
+  }
+  throw_error(ErrorKind::usage,
+              "--compress must be none, bf16, fp16, topk:SHARE (for example topk:1%) or powersgd:RANK (for example "
+              "powersgd:4), not ",
+              quote(word));
+}
+
+std::optional<int64_t> parse_bucket(const std::string& word) {
+  if (word == "auto") return std::nullopt;
+  return word == "none" ? 0 : parse_bytes(word);
 }
 
 void add_training_flags(Flags& flags, TrainFlags& to) {
@@ -153,7 +170,13 @@ void add_group_flags(Flags& flags, TrainFlags& to) {
       "How processes share the work: data (each takes its part of every batch) or none (each trains alone); auto: "
       "data where a launcher such as lissome launch or torchrun started several.");
   flags.add("--compress", to.compress,
-            "How gradients travel between processes: as they are (none), in bf16 or in fp16.");
+            "How gradients travel between processes: as they are (none), in bf16, in fp16, the largest elements alone "
+            "(topk:1%), or as products of matrices with so many columns (powersgd:4).");
+  flags.add("--compress-from", to.compress_from, "First steps in which topk and powersgd send every number.", 0);
+  flags.add(
+      "--bucket", to.bucket,
+      "Bytes of gradients that are summed over processes at once while the backward pass goes on; auto: chosen by "
+      "measured times; none: all are summed after it.");
   flags.add("--peer-timeout", to.peer_timeout, "Time after which a rank no longer waits for the others.");
 }
 
@@ -279,7 +302,8 @@ TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
   if (!flags.target_step.empty()) options.monitor.target_step_seconds = parse_duration(flags.target_step);
   options.snapshots = make_snapshots(flags);
   options.resume = flags.resume;
-  options.gradient_dtype = parse_compression(flags.compress);
+  options.bucket = parse_bucket(flags.bucket);
+  options.compression = parse_compression(flags.compress, flags.compress_from);
   return options;
 }
 

@@ -15,11 +15,11 @@ struct TrainFlags {
       optimizer = "adamw", schedule = "constant", initializer, output, weights_output, snapshots,
       snapshot_every = "10min", resume, target_step, log, events, report, beside, offload, recompute = "auto",
       workers = "auto", transforms, bad_samples = "fatal", cache, batch = "32", precision = "f32", memory,
-      parallel = "auto", peer_timeout = "60s", compress = "none";
+      parallel = "auto", peer_timeout = "60s", compress = "none", bucket = "25MiB";
   LossFlags loss;
   std::vector<std::string> freeze, groups, disabled;
   double learning_rate = -1, weight_decay = -1, momentum = -1, clip_norm = 1, average = 0;
-  int64_t epochs = 1, max_steps = 0, accumulate = 1, patience = 0, memory_every = 100, keep = 3;
+  int64_t epochs = 1, max_steps = 0, accumulate = 1, patience = 0, memory_every = 100, keep = 3, compress_from = 1000;
   int prefetch = 2, threads = 0;
   uint64_t seed = 0;
   bool states_8bit = false, keep_learning_rate = false, update_in_backward = false, pin_memory = false,

@@ -36,8 +36,8 @@ def words(model: str = "net.pt2", **changes: str) -> tuple[str, ...]:
     return ("train", model, *(word for flag in flags.items() for word in flag), "--json")
 
 
-def make_net() -> torch.nn.Module:
-    return torch.nn.Sequential(torch.nn.Linear(WIDTH, 24), torch.nn.Tanh(), torch.nn.Linear(24, CLASSES))
+def make_net(hidden: int = 24) -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Linear(WIDTH, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, CLASSES))
 
 
 def export(net: torch.nn.Module, rows: torch.Tensor, path: Path) -> None:
@@ -47,12 +47,13 @@ def export(net: torch.nn.Module, rows: torch.Tensor, path: Path) -> None:
 
 @pytest.fixture()
 def case(tmp_path: Path) -> Path:
-    """net.pt2, a net without state, and data.npz, whose last batch of 16 has 5 samples; in ignored.npz most labels of a
-    few batches do not count."""
+    """net.pt2, a net without state, and wide.pt2, whose gradients are worth compressing; data.npz, whose last batch of 16 has 5
+    samples; in ignored.npz most labels of a few batches do not count."""
     torch.manual_seed(0)
     rows = torch.randn(SAMPLES, WIDTH)
     labels = (rows @ torch.randn(WIDTH, CLASSES)).argmax(1)
     export(make_net(), rows, tmp_path / "net.pt2")
+    export(make_net(400), rows, tmp_path / "wide.pt2")
     np.savez(tmp_path / "data.npz", rows=rows.numpy(), labels=labels.numpy())
     ignored = labels.clone()
     ignored[torch.rand(SAMPLES) < 0.6] = -100
@@ -74,7 +75,8 @@ def launch(processes: int) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("changes", [
     {"momentum": "0.9"}, {"data": "ignored.npz"}, {"accumulate": "2"}, {"optimizer": "adamw", "clip": "0.1"},
-    {"average": "0.9", "val": "data.npz"}, {"precision": "fp16"}, {"batch": "2", "max_steps": "30"}])
+    {"average": "0.9", "val": "data.npz"}, {"precision": "fp16"}, {"batch": "2", "max_steps": "30"},
+    {"bucket": "none"}, {"bucket": "1KiB", "data": "ignored.npz"}, {"bucket": "auto"}])
 def test_several_processes_train_as_one_does(lissome: Lissome, case: Path, changes: dict[str, str]):
     one, losses, weights = train(lissome, case, "one", (), words(**changes))
     for processes in (2, 3):
@@ -92,8 +94,53 @@ def test_gradients_that_travel_in_half_the_bytes(lissome: Lissome, case: Path, d
     _, losses, _ = train(lissome, case, "one", (), words(epochs="20"))
     _, theirs, _ = train(lissome, case, "half", launch(2), words(epochs="20", compress=dtype))
     assert theirs[-1] == pytest.approx(losses[-1], rel=0.05) and theirs != losses
-    done = lissome(*launch(2), *words(compress="zip"), "-o", "r.lissome")
-    assert done.returncode == 2 and "--compress must be none, bf16 or fp16" in done.stderr
+
+
+@pytest.mark.parametrize(("changes", "least"), [
+    ({"compress": "topk:5%", "momentum": "0.9", "lr": "0.01", "clip": "0"}, 6),
+    ({"compress": "topk:5%", "optimizer": "adamw", "lr": "0.01", "clip": "0"}, 6),
+    ({"compress": "powersgd:1"}, 4), ({"compress": "powersgd:2", "optimizer": "adamw", "lr": "0.01", "precision": "bf16"}, 3)])
+def test_compressed_gradients_train_nearly_as_well(lissome: Lissome, case: Path, changes: dict[str, str], least: float):
+    """After 140 steps of 7 an epoch."""
+    dense = {name: word for name, word in changes.items() if name != "compress"}
+    _, losses, _ = train(lissome, case, "one", (), words("wide.pt2", epochs="20", **dense))
+    for processes in (2, 3):
+        answer, theirs, _ = train(lissome, case, f"of{processes}", launch(processes),
+                                  words("wide.pt2", epochs="20", compress_from="10", **changes))
+        assert theirs[:1] == pytest.approx(losses[:1], rel=2e-2 if "precision" in changes else 1e-4)  # dense steps alone
+        assert theirs[-1] < losses[-1] + 0.2 * (losses[0] - losses[-1]) and theirs[-1] != losses[-1]
+        (note,) = (note for note in answer["notes"] if "of gradients to a step in place of" in note)
+        assert float(re.search(r"([\d.]+) times less, after the first 10 steps", note)[1]) > least
+    answer, *_ = train(lissome, case, "short", launch(2), words("wide.pt2", **changes))
+    assert any("gradients are not compressed: the first 1000 steps send every number" in note for note in answer["notes"])
+    answer, *_ = train(lissome, case, "small", launch(2), words(compress_from="0", **{**changes, "compress": "topk:5%"}))
+    assert any("gradients are not compressed: none is large enough" in note for note in answer["notes"])
+
+
+@pytest.mark.parametrize(("changes", "named"), [
+    ({"compress": "zip"}, "--compress must be none, bf16, fp16, topk:SHARE"), ({"compress": "topk"}, "topk:SHARE"),
+    ({"compress": "topk:"}, "topk:SHARE"), ({"compress": "powersgd"}, "powersgd:RANK"), ({"compress": "topk:x"}, "is not a fraction"),
+    ({"compress": "topk:0%"}, "above 0 %"), ({"compress": "topk:101%"}, "is not a fraction"),
+    ({"compress": "powersgd:0"}, "1 to 1024"), ({"compress": "powersgd:1.5"}, "whole number"), ({"compress": "powersgd:1e300"}, "1 to 1024"),
+    ({"compress": "powersgd:nan"}, "powersgd"), ({"compress": "topk:1%", "optimizer": "lion"}, "another optimizer"),
+    ({"compress": "topk:1%", "momentum": "0.9", "weight_decay": "0.1"}, "--weight-decay 0"),
+    ({"bucket": "much"}, "'much'"), ({"bucket": "-1"}, "'-1'"),
+    ({"compress": "topk:1%", "precision": "fp16"}, "Take bf16"), ({"compress": "powersgd:2", "precision": "fp16"}, "Take bf16")])
+def test_compressions_that_are_refused(lissome: Lissome, case: Path, changes: dict[str, str], named: str):
+    done = lissome(*launch(2), *words("wide.pt2", **changes), "-o", "r.lissome")
+    assert done.returncode == 2 and named in done.stderr, done.stderr
+    assert "internal" not in done.stderr and not (case / "r.lissome").exists()
+
+
+def test_a_compressed_training_goes_on_with_other_ranks(lissome: Lissome, case: Path):
+    flags = {"compress": "powersgd:1", "compress_from": "5", "snapshots": "s", "snapshot_every": "7"}
+    train(lissome, case, "first", launch(2), words("wide.pt2", epochs="2", **flags))
+    for processes in (1, 3):
+        changes = flags | {"snapshots": f"s{processes}", "parallel": "data"}
+        shutil.copytree(case / "s", case / f"s{processes}")
+        _, losses, _ = train(lissome, case, f"of{processes}", launch(processes),
+                             (*words("wide.pt2", epochs="10", **changes), "--resume", f"s{processes}"))
+        assert len(losses) == 10 and losses[-1] < losses[1]
 
 
 def test_torchrun_starts_it_too(case: Path, program: Path):
@@ -264,8 +311,10 @@ def test_an_interrupted_group_saves_and_goes_on_with_the_same_bits(
         assert torch.equal(weight, whole[name]), name
 
 
-def test_killed_ranks_are_started_again_and_end_with_the_same_bits(lissome: Lissome, case: Path):
-    flags = words(epochs="300", snapshot_every="50")
+@pytest.mark.parametrize("changes", [
+    {}, {"compress": "topk:5%", "compress_from": "20", "momentum": "0.9"}, {"compress": "powersgd:2", "compress_from": "20"}])
+def test_killed_ranks_are_started_again_and_end_with_the_same_bits(lissome: Lissome, case: Path, changes: dict[str, str]):
+    flags = words("wide.pt2" if changes else "net.pt2", epochs="300", snapshot_every="50", **changes)
     _, _, whole = train(lissome, case, "whole", launch(2), flags)
     kills, waits, errors = train_while_killing(case, list(flags), 2, 2)
     assert kills == 2 and errors.count("signal 9 (Killed)") == 2 and errors.count("all ranks are started again") == 2, errors

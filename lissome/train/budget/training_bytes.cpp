@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "lissome/distributed.h"
+#include "lissome/train/loop/learn/gradient_compressor.h"
 #include "lissome/train/loop/trainer.h"
 #include "lissome/train/optim/update.h"
 #include "lissome/train/remat/offload_weights.h"
@@ -33,6 +35,9 @@ TrainingBytes count_training_bytes(const Program& program, const TrainOptions& o
     if (!options.update_in_backward) bytes.gradients += bytes_of(weight.tensor);
     if (options.offload.empty()) bytes.states += count_state_bytes(options.optimizer, weight.tensor);
     bytes.update = std::max(bytes.update, count_update_bytes(options.optimizer, weight.tensor));
+    if (options.group != nullptr)
+      bytes.exchange +=
+          count_exchange_bytes(options.compression, options.optimizer, weight.tensor.numel(), options.group->ranks());
   }
   if (place == WeightPlace::memory) return bytes;
   const OffloadableWeights found = find_offloadable_weights(program, options.update_in_backward);

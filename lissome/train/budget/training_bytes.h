@@ -17,11 +17,12 @@ struct TrainingBytes {
   int64_t gradients = 0;  // of floating parameters, where gradients stay until the update
   int64_t states = 0;     // of the optimizer
   int64_t update = 0;     // of temporary tensors in the update of a weight, at most
+  int64_t exchange = 0;   // of gradients between ranks, with the state of their compression in memory and in a snapshot
   int64_t rounding = 0;   // what allocators round up, and what sessions and losses have for themselves
   // Bytes of weights that are kept in a file, and how many of them are in memory at once at most.
   int64_t offloaded = 0, offloaded_at_once = 0;
 
-  int64_t total() const { return weights + gradients + states + update + rounding; }
+  int64_t total() const { return weights + gradients + states + update + exchange + rounding; }
   int64_t saved() const { return offloaded - offloaded_at_once; }
 };
 

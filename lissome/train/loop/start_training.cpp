@@ -39,7 +39,8 @@ void take_part(TrainOptions& options) {
 std::optional<Error> compare_ranks(Group& group, TrainingFacts facts, const Program& model, const TrainOptions& options,
                                    const FoundSnapshot& found) {
   facts.emplace_back("weights of the model", hash_weights(model));
-  facts.emplace_back("compression", std::string(dtype_name(options.gradient_dtype)));
+  facts.emplace_back("compression", describe_compression(options.compression));
+  facts.emplace_back("bucket", options.bucket ? std::to_string(*options.bucket) : "by measured times");
   facts.emplace_back("epochs", std::to_string(options.epochs));
   facts.emplace_back("max steps", options.max_steps ? std::to_string(*options.max_steps) : "none");
   facts.emplace_back("snapshot",

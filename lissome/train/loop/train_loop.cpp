@@ -28,7 +28,13 @@ TrainLoop::TrainLoop(TrainingModel model, const Dataset& data, const Dataset* va
       snapshots_(facts) {
   for (const std::string& text : list_setup_notices(learner_.model(), learner_.step(), data, feed_.samples(), options))
     notices_.add(text);
-  if (const std::string text = describe_average(options, length().total_steps()); !text.empty()) notices_.add(text);
+  const int64_t steps = length().total_steps();
+  add_notice(describe_average(options, steps));
+  if (learner_.exchange() != nullptr) add_notice(learner_.exchange()->describe(steps));
+}
+
+void TrainLoop::add_notice(const std::string& text) {
+  if (!text.empty()) notices_.add(text);
 }
 
 TrainLength TrainLoop::length() const {
@@ -43,6 +49,7 @@ void TrainLoop::resume(const FoundSnapshot& found) {
     return;
   }
   restore_snapshot(found.snapshot, state());
+  if (learner_.exchange() != nullptr) learner_.exchange()->restore(found.snapshot.read_section("exchange"));
   if (course_.place.epoch_steps > length().steps_per_epoch)
     throw_error(ErrorKind::invalid_input, "the snapshot ", quote(found.path), " is ", course_.place.epoch_steps,
                 " steps into an epoch; an epoch of these data has ", length().steps_per_epoch);
@@ -98,7 +105,7 @@ void TrainLoop::run_steps(double seconds_before, const Stopwatch& watch) {
     }
     watch_.observe(*step, course_, feed_, learner_.step());
     record.interrupted = learner_.must_end(control_);
-    if (record.interrupted || snapshots_.is_due(record.steps)) save_snapshot();
+    if (record.interrupted || learner_.must_save(snapshots_.is_due(record.steps))) save_snapshot();
   }
 }
 
@@ -110,7 +117,8 @@ std::optional<TrainStepRecord> TrainLoop::run_step() {
   step.seconds_data = watch.seconds();
   const RatePoint rate = schedule_.at(course_.record.steps);
   const StepOptions rates = {.lr = rate.learning_rate, .momentum = rate.momentum};
-  const std::optional<UpdatePart> part = compute_loss(batch, step.step, rates);
+  const std::optional<UpdatePart> part =
+      compute_loss(batch, {.step = step.step, .rates = rates, .save_due = snapshots_.is_due(step.step)});
   if (!part) return std::nullopt;
   step.loss = part->loss, step.samples = part->samples;
   const double seconds_computed = watch.seconds();
@@ -156,18 +164,18 @@ void TrainLoop::judge_skipped() {
 }
 
 // The loss of the batch, which is finite; its gradients are ready. Empty if it was interrupted.
-std::optional<UpdatePart> TrainLoop::compute_loss(const std::vector<at::Tensor>& batch, int64_t step,
-                                                  const StepOptions& rates) {
-  const std::optional<UpdatePart> part = learner_.compute_gradients(batch, step, rates, control_);
+std::optional<UpdatePart> TrainLoop::compute_loss(const std::vector<at::Tensor>& batch, const Learner::Moment& moment) {
+  const std::optional<UpdatePart> part = learner_.compute_gradients(batch, moment, control_);
   if (!part) return std::nullopt;
   for (const std::string& text : learner_.step().list_new_notes()) notices_.add(text);
+  if (learner_.exchange() != nullptr) add_notice(learner_.exchange()->take_note());
   if (part->weight == 0 && std::isnan(part->loss)) {  // a mean over nothing; its gradients are 0
-    notices_.add("no label of the batch of step " + std::to_string(step) + " counts, so its loss is taken as 0");
+    notices_.add("no label of the batch of step " + std::to_string(moment.step) + " counts, so its loss is taken as 0");
     UpdatePart nothing = *part;
     nothing.loss = 0;
     return nothing;
   }
-  learner_.check_loss(part->loss, step, snapshots_.name_good_state());
+  learner_.check_loss(part->loss, moment.step, snapshots_.name_good_state());
   return part;
 }
 
@@ -201,11 +209,13 @@ TrainingState TrainLoop::state() {
           .record = course_.record};
 }
 
-// Does nothing if no folder was given.
+// Does nothing if no folder was given, but for giving this rank's state to the rank that saves.
 void TrainLoop::save_snapshot() {
+  NamedTensors exchanged;
+  if (learner_.exchange() != nullptr) exchanged = learner_.exchange()->collect(course_.record.steps);
   if (!snapshots_.is_open()) return;
   learner_.check_weights(course_.record.steps, snapshots_.name_good_state());
-  if (const auto failed = snapshots_.save(state(), learner_.step().precision())) notices_.add(*failed);
+  if (const auto failed = snapshots_.save(state(), exchanged, learner_.step().precision())) notices_.add(*failed);
   learner_.weights().release();
 }
 

@@ -36,13 +36,14 @@ class TrainLoop {
   TrainRecord run();
 
  private:
+  void add_notice(const std::string& text);  // not if it is empty
   TrainLength length() const;
   bool is_last_step() const { return length().reached_most(course_.record.steps); }
   bool is_over() const;
   void run_epoch();
   void run_steps(double seconds_before, const Stopwatch& watch);
   std::optional<TrainStepRecord> run_step();
-  std::optional<UpdatePart> compute_loss(const std::vector<at::Tensor>& batch, int64_t step, const StepOptions& rates);
+  std::optional<UpdatePart> compute_loss(const std::vector<at::Tensor>& batch, const Learner::Moment& moment);
   // Of steps whose gradients are not finite: tells of the first, and of all at the end. Throws invalid_input if all
   // were.
   void report_skipped(int64_t step);

@@ -9,6 +9,13 @@
 #include "lissome/train/step/row_order.h"
 
 namespace lissome {
+
+bool sums_early(const TrainOptions& options) {
+  const bool whole = options.accumulate == 1 && options.memory == 0 && options.batch != 0;
+  return options.group != nullptr && options.group->ranks() > 1 && options.bucket != 0 && whole &&
+         std::holds_alternative<DenseGradients>(options.compression);
+}
+
 namespace {
 
 // Restores the state of libtorch's generator, which training seeds and draws from.

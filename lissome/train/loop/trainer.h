@@ -13,6 +13,7 @@
 #include "lissome/program.h"
 #include "lissome/train/budget/budget.h"
 #include "lissome/train/loop/early_stop.h"
+#include "lissome/train/loop/learn/gradient_compression.h"
 #include "lissome/train/loop/performance_monitor.h"
 #include "lissome/train/loop/snapshot_folder.h"
 #include "lissome/train/loop/train_record.h"
@@ -25,8 +26,6 @@
 #include "lissome/train/step/metric.h"
 
 namespace lissome {
-
-class Group;  // lissome/distributed.h
 
 // Called from the training thread between steps. Each may be empty.
 struct TrainCallbacks {
@@ -82,8 +81,16 @@ struct TrainOptions {
   // Processes that train this model together, each with these options: a batch is spread over them, and all end with
   // the same weights. Must outlive training. Null: this process alone.
   Group* group = nullptr;
-  Dtype gradient_dtype = Dtype::f32;  // in which gradients travel between them: f32, bf16 or f16
+  GradientCompression compression;  // how gradients travel between them
+  // Bytes of gradients that are summed at once while the backward pass goes on, see sums_early(); 0: all after it;
+  // empty: chosen by measured times.
+  std::optional<int64_t> bucket = int64_t{25} << 20;
 };
+
+// Whether gradients are summed over a group while the step that computes them goes on. Not where they are compressed by
+// other means than a narrower type, and not where a step may run in parts, whose gradients are added up before:
+// with accumulate, a memory limit or a batch as large as fits.
+bool sums_early(const TrainOptions& options);
 
 // The loss of a training; a function of the user's is one that the model computes itself.
 inline LossOptions choose_loss(const TrainOptions& options) {

@@ -17,11 +17,14 @@ void name_precision(TrainingFacts& facts, Dtype precision) {
 
 }  // namespace
 
-std::optional<std::string> TrainingSnapshots::save(const TrainingState& state, Dtype precision) {
+std::optional<std::string> TrainingSnapshots::save(const TrainingState& state, const NamedTensors& exchanged,
+                                                   Dtype precision) {
   LISSOME_CHECK(folder_.has_value(), "there is no folder for snapshots");
   name_precision(facts_, precision);
   try {
-    folder_->save(state.record.steps, make_snapshot(state, facts_));
+    Snapshot snapshot = make_snapshot(state, facts_);
+    snapshot.add_section("exchange", exchanged);
+    folder_->save(state.record.steps, snapshot);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::io) throw;
     return "the snapshot of step " + std::to_string(state.record.steps) +

@@ -22,9 +22,9 @@ class TrainingSnapshots {
   // Whether a snapshot is due after so many steps; never before open().
   bool is_due(int64_t steps) const { return folder_ && folder_->is_due(steps); }
 
-  // Saves a snapshot that names `precision`. If the file cannot be written, returns a notice, because training goes on
-  // without it. To be called after open().
-  std::optional<std::string> save(const TrainingState& state, Dtype precision);
+  // Saves a snapshot that names `precision`, with what GradientExchange::collect() gave. If the file cannot be
+  // written, returns a notice, because training goes on without it. To be called after open().
+  std::optional<std::string> save(const TrainingState& state, const NamedTensors& exchanged, Dtype precision);
 
   // A sentence for errors: the newest snapshot that was saved, or that there is none.
   std::string name_good_state() const;

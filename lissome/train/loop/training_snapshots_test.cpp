@@ -31,7 +31,7 @@ TEST_CASE("snapshots are due and saved once a folder is open, and name the preci
   CHECK_FALSE(snapshots.is_due(3));
   CHECK(snapshots.is_due(4));
   CHECK(snapshots.name_good_state().find("No snapshot was saved") != std::string::npos);
-  CHECK_FALSE(snapshots.save(state, Dtype::bf16));
+  CHECK_FALSE(snapshots.save(state, {}, Dtype::bf16));
   CHECK(snapshots.name_good_state().find("that of step 4 in") != std::string::npos);
   const FoundSnapshot found = find_snapshot(folder.file("s"));
   CHECK(found.snapshot.facts == TrainingFacts{{"precision", "bf16"}, {"seed", "1"}});

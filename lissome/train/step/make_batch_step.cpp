@@ -17,6 +17,7 @@ BatchStepOptions make_step_options(const Program& model, const Program& with_los
   step.step.disabled_passes = options.disabled_passes;
   if (find_fixed_batch(model)) step.fixed = batch;
   if (options.update_in_backward) step.step.gradients_leave = GradientsLeave::for_update;
+  if (sums_early(options)) step.step.gradients_leave = GradientsLeave::when_complete;
   step.shared = options.group != nullptr;
   // An update inside the step allocates its states beforehand.
   if (!options.update_in_backward) {

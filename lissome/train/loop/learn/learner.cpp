@@ -2,10 +2,13 @@
 #include "lissome/train/loop/learn/learner.h"
 
 #include <ATen/Context.h>
+#include <ATen/ops/tensor.h>
 
 #include <cmath>
 #include <unordered_set>
 
+#include "lissome/train/loop/learn/early_gradients.h"
+#include "lissome/train/loop/learn/shared_gradients.h"
 #include "lissome/train/optim/nonfinite.h"
 #include "lissome/train/rewrite/freeze.h"
 
@@ -40,11 +43,38 @@ std::vector<at::Tensor> list_state(const NamedTensors& tensors, const std::vecto
   return state;
 }
 
-SharedGradients share_gradients(const TrainOptions& options, const TrainingStep& step, const NamedTensors& tensors) {
+// The order of rank 0: on another processor gradients may be complete in another one.
+std::vector<size_t> share_order(Group& group, const TrainingStep& step) {
+  std::vector<size_t> order = step.list_completion();
+  const at::Tensor shared = at::tensor(std::vector<int64_t>(order.begin(), order.end()), at::kLong);
+  group.share(shared, "the order of gradients");
+  std::vector<bool> seen(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    order[i] = static_cast<size_t>(shared.const_data_ptr<int64_t>()[i]);
+    if (order[i] >= seen.size() || seen[order[i]])
+      throw_error(ErrorKind::invalid_input, "rank 0 does not order ", order.size(), " gradients: it trains otherwise");
+    seen[order[i]] = true;
+  }
+  return order;
+}
+
+std::unique_ptr<GradientExchange> make_exchange(const TrainOptions& options, const TrainingStep& step,
+                                                const NamedTensors& tensors) {
   const std::vector<Parameter> parameters = list_parameters(step);
-  std::vector<at::Tensor> trained;
-  for (const Parameter& parameter : parameters) trained.push_back(parameter.weight);
-  return {*options.group, options.gradient_dtype, trained, list_state(tensors, parameters)};
+  NamedTensors trained;
+  for (const Parameter& parameter : parameters) trained.emplace_back(parameter.name, parameter.weight);
+  std::vector<at::Tensor> state = list_state(tensors, parameters);
+  if (sums_early(options))
+    return std::make_unique<EarlyGradients>(*options.group, std::get<DenseGradients>(options.compression).dtype,
+                                            options.bucket, trained, share_order(*options.group, step),
+                                            std::move(state));
+  auto compressor = make_compressor(options.compression, trained, options.optimizer, options.clip_norm);
+  if (compressor && options.precision == Dtype::f16)
+    throw_error(ErrorKind::usage,
+                "gradients cannot be compressed by topk or powersgd with --precision fp16: what is not sent would be "
+                "kept at a scale of the loss that changes. Take bf16, which needs no scale");
+  return std::make_unique<SharedGradients>(*options.group, options.compression, std::move(compressor), trained,
+                                           std::move(state));
 }
 
 // Ranks draw different random numbers, which a resumed training draws again: they depend on nothing before the step.
@@ -64,15 +94,15 @@ Learner::Learner(TrainingModel model, const Dataset& data, const TrainOptions& o
       optimizer_(list_parameters(step_.batch_step().step()), options.optimizer, list_training_groups(options.groups),
                  options.offload) {
   if (options.update_in_backward) backward_update_.emplace(optimizer_, names_, options.gradient_hooks);
-  if (options.group != nullptr) shared_.emplace(share_gradients(options, step_.batch_step().step(), tensors_));
+  if (options.group != nullptr) exchange_ = make_exchange(options, step_.batch_step().step(), tensors_);
 }
 
-std::optional<UpdatePart> Learner::compute_gradients(const std::vector<at::Tensor>& batch, int64_t step,
-                                                     const StepOptions& rates, const WorkControl& control) {
-  if (shared_) return compute_shared(batch, step, control);
+std::optional<UpdatePart> Learner::compute_gradients(const std::vector<at::Tensor>& batch, const Moment& moment,
+                                                     const WorkControl& control) {
+  if (exchange_) return compute_shared(batch, moment, control);
   UpdatePart part{.samples = batch.front().size(0)};
   if (backward_update_) {
-    backward_update_->begin(rates);
+    backward_update_->begin(moment.rates);
     const GradientTaker taker = [&](size_t index, const at::Tensor& gradient) {
       backward_update_->take(index, gradient);
     };
@@ -87,18 +117,20 @@ std::optional<UpdatePart> Learner::compute_gradients(const std::vector<at::Tenso
   return part;
 }
 
-UpdatePart Learner::compute_shared(const std::vector<at::Tensor>& batch, int64_t step, const WorkControl& control) {
+UpdatePart Learner::compute_shared(const std::vector<at::Tensor>& batch, const Moment& moment,
+                                   const WorkControl& control) {
   BatchStep& batch_step = step_.batch_step();
   UpdatePart part;
+  if (!batch.empty()) part.weight = batch_step.weigh(batch), part.samples = batch.front().size(0);
+  exchange_->begin(part, moment.step, moment.rates.momentum);
+  const GradientTaker taker = [&](size_t index, const at::Tensor& gradient) { exchange_->take(index, gradient); };
   if (!batch.empty()) {
-    seed_step(options_.seed, step, options_.group->rank());
-    part.loss = batch_step.run(batch);
-    part.weight = batch_step.weigh(batch);
-    part.samples = batch.front().size(0);
+    seed_step(options_.seed, moment.step, options_.group->rank());
+    part.loss = batch_step.run(batch, sums_early(options_) ? &taker : nullptr);
   }
-  part.interrupted = control.stopped();
-  const UpdatePart all = shared_->sum(batch.empty() ? std::vector<at::Tensor>() : batch_step.gradients(), part, step);
-  shared_->share_state(step);
+  part.interrupted = control.stopped(), part.save_due = moment.save_due;
+  const UpdatePart all = exchange_->finish(batch.empty() ? std::vector<at::Tensor>() : batch_step.gradients(), part);
+  exchange_->share_state(moment.step);
   return all;
 }
 
@@ -120,10 +152,11 @@ StepResult Learner::update_weights(StepOptions rates, const std::string& good_st
   if (backward_update_) {
     result = backward_update_->finish(good_state);
   } else {
-    std::vector<at::Tensor> gradients = shared_ ? shared_->gradients() : step.gradients();
+    std::vector<at::Tensor> gradients = exchange_ ? exchange_->gradients() : step.gradients();
     if (options_.gradient_hooks != nullptr) options_.gradient_hooks->apply(names_, gradients);
     rates.clip_norm = options_.clip_norm;
     rates.loss_scale = step.loss_scale();
+    if (exchange_) exchange_->adjust(rates);
     result = optimizer_.step(gradients, rates);
   }
   step.note_update(result.skipped);
@@ -152,7 +185,7 @@ void Learner::check_weights(int64_t step, const std::string& good_state) const {
 
 std::string Learner::find_nonfinite_gradient() const {
   if (backward_update_) return {};
-  const std::vector<at::Tensor>& gradients = shared_ ? shared_->gradients() : step_.batch_step().gradients();
+  const std::vector<at::Tensor>& gradients = exchange_ ? exchange_->gradients() : step_.batch_step().gradients();
   for (size_t i = 0; i < gradients.size(); ++i) {
     if (gradients[i].defined() && !gradients[i].is_sparse() && !is_all_finite(gradients[i])) return names_[i];
   }

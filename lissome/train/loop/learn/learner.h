@@ -4,13 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "lissome/measure.h"
 #include "lissome/train/loop/learn/current_step.h"
-#include "lissome/train/loop/learn/shared_gradients.h"
+#include "lissome/train/loop/learn/gradient_exchange.h"
 #include "lissome/train/loop/learn/training_model.h"
 #include "lissome/train/optim/optimizer.h"
 #include "lissome/train/remat/offload_weights.h"
@@ -26,17 +27,29 @@ class Learner {
   Learner(const Learner&) = delete;
   Learner& operator=(const Learner&) = delete;
 
+  // One optimizer step.
+  struct Moment {
+    int64_t step = 1;  // from 1
+    StepOptions rates;
+    bool save_due = false;  // a snapshot is due after it
+  };
   // Returns loss and samples of the batch. Empty if `control` stopped it; everything is then as before. A step that
-  // updates weights in its backward pass does so here, with `rates`, and cannot be stopped. In a group, `batch` is this
-  // rank's part, empty if it has none; the result is of all ranks, and it is not stopped, because others wait for it.
-  // `step` counts from 1.
-  std::optional<UpdatePart> compute_gradients(const std::vector<at::Tensor>& batch, int64_t step,
-                                              const StepOptions& rates, const WorkControl& control);
+  // updates weights in its backward pass does so here, with the rates, and cannot be stopped. In a group, `batch` is
+  // this rank's part, empty if it has none; the result is of all ranks, and it is not stopped, because others wait for
+  // it.
+  std::optional<UpdatePart> compute_gradients(const std::vector<at::Tensor>& batch, const Moment& moment,
+                                              const WorkControl& control);
   // Updates weights by the gradients of the last batch, or ends the updates of its backward pass. Throws the errors of
   // BackwardUpdate::finish(), which `good_state` ends.
   StepResult update_weights(StepOptions rates, const std::string& good_state);
   // Whether training ends after the last step: `control` stopped it, in a group that of any rank before the step's sum.
-  bool must_end(const WorkControl& control) const { return shared_ ? shared_->interrupted() : control.stopped(); }
+  bool must_end(const WorkControl& control) const {
+    return exchange_ ? exchange_->last().interrupted : control.stopped();
+  }
+  // Whether a snapshot is due after the last step, in a group on any rank before the step's sum.
+  bool must_save(bool due) const { return exchange_ ? exchange_->last().save_due : due; }
+  // Between the ranks of a group; null: this process trains alone.
+  GradientExchange* exchange() { return exchange_.get(); }
   // Seconds of updates inside of the last compute_gradients().
   double seconds_in_gradients() const { return backward_update_ ? backward_update_->seconds() : 0; }
 
@@ -58,7 +71,7 @@ class Learner {
 
  private:
   std::optional<double> run_until_stopped(const std::vector<at::Tensor>& batch, const WorkControl& control);
-  UpdatePart compute_shared(const std::vector<at::Tensor>& batch, int64_t step, const WorkControl& control);
+  UpdatePart compute_shared(const std::vector<at::Tensor>& batch, const Moment& moment, const WorkControl& control);
 
   OffloadedWeights weights_;  // the first member: weights move back when all other memory is free
   const TrainOptions& options_;
@@ -68,7 +81,7 @@ class Learner {
   const NamedTensors tensors_;
   Optimizer optimizer_;
   std::optional<BackwardUpdate> backward_update_;
-  std::optional<SharedGradients> shared_;  // in a group
+  std::unique_ptr<GradientExchange> exchange_;  // in a group; else null
 };
 
 }  // namespace lissome

@@ -42,7 +42,7 @@ constexpr double kRate = 0.125;
 
 TEST_CASE("gradients are computed, then weights follow them") {
   LearnedLine line(make_plain_options());
-  const std::optional<UpdatePart> part = line.learner.compute_gradients(line.take(7), 1, {.lr = kRate}, {});
+  const std::optional<UpdatePart> part = line.learner.compute_gradients(line.take(7), {.rates = {.lr = kRate}}, {});
   REQUIRE(part);
   CHECK(part->loss > 0);
   CHECK(part->samples == 7);
@@ -62,7 +62,7 @@ TEST_CASE("updates inside the backward pass give the same weights") {
   options.update_in_backward = true;
   LearnedLine inside(options);
   for (LearnedLine* line : {&behind, &inside}) {
-    REQUIRE(line->learner.compute_gradients(line->take(7), 1, {.lr = kRate}, {}));
+    REQUIRE(line->learner.compute_gradients(line->take(7), {.rates = {.lr = kRate}}, {}));
     CHECK((read_one(line->program, "w") != 0.5F) == (line == &inside));
     CHECK((line->learner.seconds_in_gradients() > 0) == (line == &inside));
     line->learner.update_weights({.lr = kRate}, "");
@@ -75,15 +75,15 @@ TEST_CASE("a step that was stopped leaves everything as it was") {
   LearnedLine line(make_plain_options());
   WorkControl control;
   control.should_stop = [] { return true; };
-  CHECK_FALSE(line.learner.compute_gradients(line.take(7), 1, {.lr = kRate}, control));
+  CHECK_FALSE(line.learner.compute_gradients(line.take(7), {.rates = {.lr = kRate}}, control));
   CHECK(read_one(line.program, "w") == 0.5F);
-  CHECK(line.learner.compute_gradients(line.take(7), 1, {.lr = kRate}, {}));
+  CHECK(line.learner.compute_gradients(line.take(7), {.rates = {.lr = kRate}}, {}));
 }
 
 TEST_CASE("a loss or a weight that is not finite is refused with the last good state") {
   LearnedLine line(make_plain_options());
   const double infinity = std::numeric_limits<double>::infinity();
-  line.learner.compute_gradients(line.take(7), 1, {.lr = kRate}, {});
+  line.learner.compute_gradients(line.take(7), {.rates = {.lr = kRate}}, {});
   line.learner.check_loss(1, 4, "");
   EXPECT_ERROR(invalid_input, line.learner.check_loss(infinity, 4, "Go back."), "the loss became inf at step 4",
                "no node of this batch alone", "Go back.");

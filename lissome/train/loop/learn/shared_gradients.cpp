@@ -5,67 +5,174 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <span>
 #include <string>
 
 #include "lissome/program.h"
+#include "lissome/train/optim/update.h"
 
 namespace lissome {
+namespace {
 
-SharedGradients::SharedGradients(Group& group, Dtype dtype, const std::vector<at::Tensor>& parameters,
-                                 std::vector<at::Tensor> state)
-    : group_(group), dtype_(dtype), state_(std::move(state)) {
-  int64_t elements = 0;
-  for (const at::Tensor& parameter : parameters) elements += parameter.numel();
-  const auto count = static_cast<int64_t>(parameters.size());
-  flat_ = at::zeros({elements + count}, at::kFloat);
-  int64_t first = 0;
-  for (const at::Tensor& parameter : parameters) {
-    views_.push_back(flat_.narrow(0, first, parameter.numel()).view(parameter.sizes()));
-    first += parameter.numel();
+const std::string kCommon = "common/";
+std::string name_own(int rank, const std::string& name) { return "rank " + std::to_string(rank) + "/" + name; }
+
+const at::Tensor& find_state(const NamedTensors& state, const std::string& name, const at::Tensor& like) {
+  for (const auto& [own, tensor] : state) {
+    if (own != name) continue;
+    if (tensor.sizes() == like.sizes() && tensor.scalar_type() == like.scalar_type()) return tensor;
+    throw_error(ErrorKind::invalid_input, "the snapshot's state of compression ", quote(name), " has sizes ",
+                format_sizes(tensor.sizes().vec()), ", this training needs ", format_sizes(like.sizes().vec()));
   }
-  views_.push_back(flat_.narrow(0, elements, count));
+  throw_error(ErrorKind::invalid_input, "the snapshot has no state of compression ", quote(name),
+              ": its gradients were compressed otherwise");
 }
 
-UpdatePart SharedGradients::sum(const std::vector<at::Tensor>& gradients, const UpdatePart& part, int64_t step) {
+int count_ranks(const NamedTensors& state) {
+  int ranks = 0;
+  const auto is_next = [&](const auto& entry) { return entry.first.starts_with(name_own(ranks, "")); };
+  while (std::ranges::any_of(state, is_next)) ++ranks;
+  return ranks;
+}
+
+// What this rank continues with: its own, or its share where other ranks were before, whose sum is what counts.
+at::Tensor take_own(const NamedTensors& state, const std::string& name, const at::Tensor& like, const Group& group) {
+  const int before = count_ranks(state);
+  if (before == group.ranks()) return find_state(state, name_own(group.rank(), name), like);
+  at::Tensor sum = find_state(state, name_own(0, name), like).clone();
+  for (int rank = 1; rank < before; ++rank) sum.add_(find_state(state, name_own(rank, name), like));
+  return sum.div_(group.ranks());
+}
+
+}  // namespace
+
+SharedGradients::SharedGradients(Group& group, GradientCompression compression,
+                                 std::unique_ptr<GradientCompressor> compressor, const NamedTensors& parameters,
+                                 std::vector<at::Tensor> state)
+    : GradientExchange(group, std::move(state)),
+      compression_(std::move(compression)),
+      compressor_(std::move(compressor)),
+      views_(parameters.size()) {
+  int64_t elements = 0;
+  for (const auto& [name, parameter] : parameters) elements += parameter.numel();
+  flat_ = at::zeros({elements}, at::kFloat);
+  int64_t first = 0;
+  const auto add_views = [&](bool taken) {
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if ((compressor_ && compressor_->takes(i)) != taken) continue;
+      const at::Tensor& parameter = parameters[i].second;
+      views_[i] = flat_.narrow(0, first, parameter.numel()).view(parameter.sizes());
+      first += parameter.numel();
+    }
+  };
+  add_views(true);
+  const int64_t taken = first;
+  add_views(false);
+  dense_ = flat_.narrow(0, taken, elements - taken);
+}
+
+void SharedGradients::fill_views(const std::vector<at::Tensor>& gradients) {
+  flat_.zero_();
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (gradients[i].defined()) views_[i].copy_(gradients[i]);
+  }
+}
+
+UpdatePart SharedGradients::finish(const std::vector<at::Tensor>& gradients, const UpdatePart& part) {
   const at::NoGradGuard no_gradients;
-  const std::string what = " of step " + std::to_string(step);
   // A mean over no labels is NaN and must not count.
   const bool counts = part.samples > 0 && part.weight > 0;
-  const at::Tensor numbers = at::tensor({counts ? part.loss * part.weight : 0.0, part.weight,
-                                         static_cast<double>(part.samples), part.interrupted ? 1.0 : 0.0},
-                                        at::kDouble);
-  group_.sum(numbers, "the loss" + what);
-  const auto* sums = numbers.const_data_ptr<double>();
-  const UpdatePart all{.loss = sums[0] / sums[1],
-                       .weight = sums[1],
-                       .samples = static_cast<int64_t>(sums[2]),
-                       .interrupted = sums[3] > 0};
-  interrupted_ = all.interrupted;
-  flat_.zero_();
-  const at::Tensor& has_gradient = views_.back();
-  for (size_t i = 0; counts && i < gradients.size(); ++i) {
-    if (!gradients[i].defined()) continue;
-    views_[i].copy_(gradients[i]).mul_(part.weight / all.weight);
-    has_gradient[static_cast<int64_t>(i)] = 1;
+  const std::vector<at::Tensor> counted = counts ? gradients : std::vector<at::Tensor>();
+  fill_views(counted);
+  const bool finite = !compressor_ || std::isfinite(sum_all_squares(std::span(&flat_, 1)));
+  std::vector<double> numbers = {counts ? part.loss * part.weight : 0.0,
+                                 part.weight,
+                                 static_cast<double>(part.samples),
+                                 part.interrupted ? 1.0 : 0.0,
+                                 part.save_due ? 1.0 : 0.0,
+                                 finite ? 0.0 : 1.0};
+  const size_t first_flag = numbers.size();  // for each parameter, whether it has a gradient
+  for (size_t i = 0; i < views_.size(); ++i) numbers.push_back(i < counted.size() && counted[i].defined() ? 1 : 0);
+  const at::Tensor shared = at::tensor(numbers, at::kDouble);
+  group().sum(shared, "the loss" + name_step(step_));
+  const auto* sums = shared.const_data_ptr<double>();
+  const UpdatePart all = {.loss = sums[0] / sums[1],
+                          .weight = sums[1],
+                          .samples = static_cast<int64_t>(sums[2]),
+                          .interrupted = sums[3] > 0,
+                          .save_due = sums[4] > 0};
+  if (all.weight > 0) {
+    const RankShare share = {.weight = part.weight / all.weight, .momentum = momentum_};
+    flat_.mul_(share.weight);
+    sum_gradients(share, sums[5] == 0);
   }
-  sum_flat("the gradients" + what);
-  gradients_.assign(views_.begin(), views_.end() - 1);
-  for (size_t i = 0; i < gradients_.size(); ++i) {
-    if (has_gradient.const_data_ptr<float>()[i] == 0) gradients_[i] = at::Tensor();
+  set_results(views_, sums + first_flag, all);
+  return all;
+}
+
+// Gradients with NaN or infinity travel as they are: a step with them changes nothing, and must not change what the
+// compressor keeps.
+void SharedGradients::sum_gradients(const RankShare& share, bool finite) {
+  const std::string what = "the gradients" + name_step(step_);
+  if (!compressor_ || !finite) return sum_flat(flat_, what);
+  compressor_->prepare(views_, share);
+  if (step_ <= compressor_->dense_steps()) return sum_flat(flat_, what);
+  compressor_->sum(group(), views_, what);
+  sum_flat(dense_, what);
+}
+
+void SharedGradients::sum_flat(const at::Tensor& flat, const std::string& what) {
+  if (const auto* own = std::get_if<GradientSum>(&compression_)) return (*own)(group(), flat, step_);
+  const auto* dense = std::get_if<DenseGradients>(&compression_);
+  if (dense == nullptr || dense->dtype == Dtype::f32) return group().sum(flat, what);
+  const at::Tensor narrow = flat.to(scalar_type_of(dense->dtype));
+  group().sum(narrow, what);
+  flat.copy_(narrow);
+}
+
+void SharedGradients::adjust(StepOptions& options) const {
+  if (compressor_) compressor_->adjust(options);
+}
+
+std::string SharedGradients::describe(int64_t steps) const {
+  if (!compressor_) return {};
+  const std::string first = "the first " + std::to_string(compressor_->dense_steps()) + " steps";
+  if (steps <= compressor_->dense_steps())
+    return "gradients are not compressed: " + first + " send every number, and this training has " +
+           std::to_string(steps) + "; lower --compress-from";
+  if (compressor_->count_bytes() == 0) return "gradients are not compressed: none is large enough";
+  constexpr int64_t kBytes = sizeof(float);
+  const int64_t whole = flat_.numel() * kBytes, sent = dense_.numel() * kBytes + compressor_->count_bytes();
+  char times[32];
+  std::snprintf(times, sizeof times, "%.3g", static_cast<double>(whole) / static_cast<double>(sent));
+  return "each rank gives " + format_bytes(sent) + " of gradients to a step in place of " + format_bytes(whole) + ", " +
+         times + " times less, after " + first;
+}
+
+NamedTensors SharedGradients::collect(int64_t step) const {
+  NamedTensors all;
+  if (!compressor_) return all;
+  for (const auto& [name, tensor] : compressor_->list_common_state()) all.emplace_back(kCommon + name, tensor);
+  for (const auto& [name, tensor] : compressor_->list_own_state()) {
+    const std::vector<at::Tensor> of_ranks = group().gather(tensor, "the state of compression" + name_step(step));
+    for (size_t rank = 0; group().rank() == 0 && rank < of_ranks.size(); ++rank)
+      all.emplace_back(name_own(static_cast<int>(rank), name), of_ranks[rank]);
   }
   return all;
 }
 
-void SharedGradients::sum_flat(const std::string& what) {
-  if (dtype_ == Dtype::f32) return group_.sum(flat_, what);
-  const at::Tensor narrow = flat_.to(scalar_type_of(dtype_));
-  group_.sum(narrow, what);
-  flat_.copy_(narrow);
-}
-
-void SharedGradients::share_state(int64_t step) {
+void SharedGradients::restore(const NamedTensors& state) {
+  if (!compressor_ || count_ranks(state) == 0) return;
   const at::NoGradGuard no_gradients;
-  for (const at::Tensor& tensor : state_) group_.share(tensor, "the state of step " + std::to_string(step));
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // to, from
+  for (const auto& [name, tensor] : compressor_->list_common_state())
+    copies.emplace_back(tensor, find_state(state, kCommon + name, tensor));
+  for (const auto& [name, tensor] : compressor_->list_own_state())
+    copies.emplace_back(tensor, take_own(state, name, tensor, group()));
+  for (const auto& [to, from] : copies) to.copy_(from);
 }
 
 }  // namespace lissome

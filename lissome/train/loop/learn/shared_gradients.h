@@ -1,49 +1,47 @@
-// An update whose samples are spread over the ranks of a group: each computes gradients of its part, and the sum has
-// the same bits on every rank.
+// Sums gradients over the ranks of a group when all are there, as they are or compressed.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "lissome/base.h"
-#include "lissome/distributed.h"
+#include "lissome/train/loop/learn/gradient_compressor.h"
+#include "lissome/train/loop/learn/gradient_exchange.h"
 
 namespace lissome {
 
-// What one rank, or all together, computed of an update.
-struct UpdatePart {
-  double loss = 0;           // mean over the samples
-  double weight = 0;         // the divisor of the mean, see weigh_labels()
-  int64_t samples = 0;       // 0: the rank had no sample of this batch
-  bool interrupted = false;  // a rank was asked to end
-};
-
-class SharedGradients {
+class SharedGradients : public GradientExchange {
  public:
-  // `parameters`: gradients have their sizes. `state`: what a step writes, such as running statistics. Both in an order
-  // that is the same on all ranks. `group` must outlive this.
-  // Gradients travel, and are summed, in `dtype`: f32, bf16 or f16.
-  SharedGradients(Group& group, Dtype dtype, const std::vector<at::Tensor>& parameters, std::vector<at::Tensor> state);
+  // `parameters`: gradients have their sizes; in an order that is the same on all ranks. `compressor` may be null:
+  // gradients then travel, and are summed, as `compression` says.
+  SharedGradients(Group& group, GradientCompression compression, std::unique_ptr<GradientCompressor> compressor,
+                  const NamedTensors& parameters, std::vector<at::Tensor> state);
 
-  // `gradients`: means over the part, undefined where the loss does not depend on the parameter, empty for a part of no
-  // samples. Afterwards gradients() are the means over the samples of all ranks.
-  UpdatePart sum(const std::vector<at::Tensor>& gradients, const UpdatePart& part, int64_t step);
-  const std::vector<at::Tensor>& gradients() const { return gradients_; }
-  bool interrupted() const { return interrupted_; }  // as of the last sum(): whether a rank was asked to end
-  // Gives every rank the state of rank 0.
-  void share_state(int64_t step);
+  void begin(const UpdatePart&, int64_t step, std::optional<double> momentum) override {
+    step_ = step, momentum_ = momentum;
+  }
+  void take(size_t, const at::Tensor&) override { LISSOME_CHECK(false, "gradients stay to the end of a step"); }
+  UpdatePart finish(const std::vector<at::Tensor>& gradients, const UpdatePart& part) override;
+  void adjust(StepOptions& options) const override;
+  std::string describe(int64_t steps) const override;
+  NamedTensors collect(int64_t step) const override;
+  void restore(const NamedTensors& state) override;
 
  private:
-  void sum_flat(const std::string& what);
+  // Sums `flat`, which holds every number of what it stands for.
+  void sum_flat(const at::Tensor& flat, const std::string& what);
+  void sum_gradients(const RankShare& share, bool finite);
+  void fill_views(const std::vector<at::Tensor>& gradients);
 
-  Group& group_;
-  const Dtype dtype_;
-  at::Tensor flat_;                // f32: the gradients of all parameters, and for each whether it has one
-  std::vector<at::Tensor> views_;  // of flat_
-  std::vector<at::Tensor> state_, gradients_;
-  bool interrupted_ = false;
+  const GradientCompression compression_;
+  const std::unique_ptr<GradientCompressor> compressor_;
+  int64_t step_ = 1;
+  std::optional<double> momentum_;
+  at::Tensor flat_;                // f32: gradients of all parameters, those that the compressor takes first
+  at::Tensor dense_;               // the others, a part of flat_
+  std::vector<at::Tensor> views_;  // of flat_, in the order of parameters
 };
 
 }  // namespace lissome

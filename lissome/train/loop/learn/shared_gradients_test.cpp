@@ -29,14 +29,16 @@ std::vector<Seen> sum_on_ranks(const std::vector<UpdatePart>& parts, Dtype dtype
   const std::vector<std::string> errors = run_ranks(static_cast<int>(parts.size()), 20, [&](Group& group) {
     const auto rank = static_cast<size_t>(group.rank());
     const at::Tensor state = at::full({2}, static_cast<double>(rank), at::kDouble);
-    SharedGradients shared(group, dtype, {at::zeros({2, 3}), at::zeros({4})}, {state});
+    SharedGradients shared(group, DenseGradients{dtype}, nullptr, {{"a", at::zeros({2, 3})}, {"b", at::zeros({4})}},
+                           {state});
     std::vector<at::Tensor> gradients;  // the second parameter has none
     if (parts[rank].samples > 0) gradients = {make_gradient(static_cast<double>(rank) + 1), at::Tensor()};
-    seen[rank].all = shared.sum(gradients, parts[rank], 1);
+    shared.begin(parts[rank], 1, {});
+    seen[rank].all = shared.finish(gradients, parts[rank]);
     shared.share_state(1);
     for (const at::Tensor& gradient : shared.gradients())
       seen[rank].gradients.push_back(gradient.defined() ? gradient.clone() : at::Tensor());
-    seen[rank].state = state, seen[rank].interrupted = shared.interrupted();
+    seen[rank].state = state, seen[rank].interrupted = shared.last().interrupted;
   });
   for (const std::string& error : errors) CHECK(error == "");
   return seen;
