@@ -1,7 +1,7 @@
 # The front door. Every target does its own set-up (tools/setup) and can be repeated.
 #   make demo | demo-train | demo-processes | test | docs-test | build | bench | format | duplicates | sanitize | sanitize-files | faults | fuzz | clean
 .DEFAULT_GOAL := help
-.PHONY: help build test docs-test demo demo-train demo-processes bench bench-full bench-shared bench-field bench-kernels bench-train format duplicates sanitize sanitize-files faults fuzz clean
+.PHONY: help build test docs-test demo demo-train demo-processes bench bench-full bench-shared bench-field bench-kernels bench-train bench-processes train-accuracy format duplicates sanitize sanitize-files faults fuzz clean
 
 jobs := $(shell nproc 2>/dev/null || echo 2)
 python := .venv/bin/python
@@ -83,6 +83,17 @@ bench-train: ## compare steps of training with eager PyTorch and torch.compile, 
 format: ## clang-format over all C++ files
 	@tools/setup format
 	git ls-files '*.cpp' '*.h' '*.cu' | xargs clang-format-19 -i
+
+bench-processes: ## what --compress saves and --bucket hides when two processes train over a shaped link (needs root)
+	@tools/setup demo
+	@tools/build
+	$(python) bench/compress_gradients.py
+	$(python) bench/overlap_gradients.py
+
+train-accuracy: ## train the demo's net with three seeds, by lissome and by PyTorch, and compare accuracy and loss
+	@tools/setup demo
+	@tools/build
+	$(python) bench/train_accuracy.py
 
 duplicates: ## places outside of tests that share ten equal lines, or a hundred equal tokens of code; none is allowed
 	@tools/setup duplicates
