@@ -37,7 +37,7 @@ TrainingBytes count_training_bytes(const Program& program, const TrainOptions& o
     bytes.update = std::max(bytes.update, count_update_bytes(options.optimizer, weight.tensor));
     if (options.group != nullptr)
       bytes.exchange +=
-          count_exchange_bytes(options.compression, options.optimizer, weight.tensor.numel(), options.group->ranks());
+          count_exchange_bytes(options.compression, options.optimizer, weight.tensor, options.group->ranks());
   }
   if (place == WeightPlace::memory) return bytes;
   const OffloadableWeights found = find_offloadable_weights(program, options.update_in_backward);

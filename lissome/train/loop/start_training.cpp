@@ -6,6 +6,7 @@
 #include "lissome/base.h"
 #include "lissome/distributed.h"
 #include "lissome/train/budget/training_facts.h"
+#include "lissome/train/loop/learn/gradient_compressor.h"
 #include "lissome/train/remat/offload_file.h"
 #include "lissome/train/rewrite/batch_norm_least.h"
 #include "lissome/train/step/fit_model.h"
@@ -29,29 +30,48 @@ void check_update_in_backward(const TrainOptions& options) {
     refuse("so gradients cannot be summed over ranks", "Leave --update-in-backward out, or train in one process");
 }
 
+void check_compression(const TrainOptions& options) {
+  const auto compressor =
+      make_compressor(options.compression, {}, {options.optimizer, options.groups, options.clip_norm});
+  if (compressor && options.precision == Dtype::f16)
+    throw_error(ErrorKind::usage,
+                "gradients cannot be compressed by topk or powersgd with --precision fp16: what is not sent would be "
+                "kept at a scale of the loss that changes. Take bf16, which needs no scale");
+}
+
 // One of several processes takes its part of each batch, and rank 0 alone saves.
 void take_part(TrainOptions& options) {
   options.batches.parts = options.group->ranks(), options.batches.part = options.group->rank();
   if (options.group->rank() != 0) options.snapshots.reset();
 }
 
-// What Group::check_agreement() throws for ranks that do not train the same from the same place; nothing if they do.
-std::optional<Error> compare_ranks(Group& group, TrainingFacts facts, const Program& model, const TrainOptions& options,
-                                   const FoundSnapshot& found) {
-  facts.emplace_back("weights of the model", hash_weights(model));
-  facts.emplace_back("compression", describe_compression(options.compression));
-  facts.emplace_back("bucket", options.bucket ? std::to_string(*options.bucket) : "by measured times");
-  facts.emplace_back("epochs", std::to_string(options.epochs));
-  facts.emplace_back("max steps", options.max_steps ? std::to_string(*options.max_steps) : "none");
-  facts.emplace_back("snapshot",
-                     found.path.empty() ? "none" : std::to_string(found.snapshot.require_count("record/steps")));
-  if (!found.path.empty()) facts.emplace_back("contents of the snapshot", hash_snapshot(found.snapshot));
+// What Group::check_agreement() throws; nothing where ranks agree.
+std::optional<Error> find_difference(Group& group, const TrainingFacts& facts) {
   try {
     group.check_agreement(facts);
   } catch (const Error& error) {
     return error;
   }
   return std::nullopt;
+}
+
+// The difference between ranks that do not train the same from the same place.
+std::optional<Error> compare_ranks(Group& group, TrainingFacts facts, const Program& model, const Dataset* validation,
+                                   const TrainOptions& options, const FoundSnapshot& found) {
+  facts.emplace_back("weights of the model", hash_weights(model));
+  facts.emplace_back("compression", describe_compression(options.compression));
+  facts.emplace_back("memory limit", options.memory > 0 ? "given" : "none");  // decides when gradients are summed
+  facts.emplace_back("initializer", options.initialize ? initializer_name(options.initialize->initializer) : "none");
+  facts.emplace_back("validation data", validation == nullptr ? "none" : "given");
+  facts.emplace_back("bad samples", options.batches.bad_samples == BadSamples::skip ? "skip" : "fatal");
+  facts.emplace_back("disabled passes", options.disabled_passes.empty() ? "none" : join(options.disabled_passes, ", "));
+  facts.emplace_back("bucket", options.bucket ? std::to_string(*options.bucket) : "by measured times");
+  facts.emplace_back("epochs", std::to_string(options.epochs));
+  facts.emplace_back("max steps", options.max_steps ? std::to_string(*options.max_steps) : "none");
+  facts.emplace_back("snapshot",
+                     found.path.empty() ? "none" : std::to_string(found.snapshot.require_count("record/steps")));
+  if (!found.path.empty()) facts.emplace_back("contents of the snapshot", hash_snapshot(found.snapshot));
+  return find_difference(group, facts);
 }
 
 // Chooses f32 or bf16: the precision of the snapshot to continue from, else the faster one by measurement.
@@ -81,6 +101,11 @@ std::unique_ptr<StartedTraining> start_fitted(const Program& model, Program fitt
   auto started = std::make_unique<StartedTraining>(StartedTraining{std::move(fitted), asked, {}, {}, nullptr});
   TrainOptions& options = started->options;
   if (options.group != nullptr) take_part(options);
+  if (options.group != nullptr) {
+    const std::string asked_for = options.precision ? std::string(dtype_name(*options.precision)) : "auto";
+    differ = find_difference(*options.group, {{"precision", asked_for}});
+    if (differ) return nullptr;
+  }
   if (!options.precision) {
     started->precision = complete_precision(found, started->fitted, data, validation, options);
     if (options.group != nullptr) share_precision(*options.group, *started->precision);
@@ -91,7 +116,7 @@ std::unique_ptr<StartedTraining> start_fitted(const Program& model, Program fitt
     started->lossy = check_lossy(started->fitted, data, validation, options);
     options.lossy_activations = started->lossy->allowed;
   }
-  if (options.group != nullptr) differ = compare_ranks(*options.group, facts, model, options, found);
+  if (options.group != nullptr) differ = compare_ranks(*options.group, facts, model, validation, options, found);
   if (differ) return nullptr;
   refuse_other_training(found, facts);
   if (options.snapshots && options.resume != options.snapshots->folder) refuse_used_folder(options.snapshots->folder);
@@ -109,6 +134,7 @@ std::unique_ptr<StartedTraining> start_fitted(const Program& model, Program fitt
 void check_train_options(const Program& model, const TrainOptions& options) {
   if (options.update_in_backward) check_update_in_backward(options);
   check_offload_folder(options.offload);
+  check_compression(options);
   if (options.initialize && !model.training)
     throw_error(ErrorKind::invalid_input,
                 "training from scratch (--init) needs a model in train form; export it with "

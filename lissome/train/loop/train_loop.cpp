@@ -9,6 +9,17 @@
 #include "lissome/train/loop/watch/setup_notices.h"
 
 namespace lissome {
+namespace {
+
+// Where gradients may have overflowed on their way.
+std::string explain_overflow(const TrainOptions& options) {
+  const auto* dense = std::get_if<DenseGradients>(&options.compression);
+  const bool travels_in_f16 = options.group != nullptr && dense != nullptr && dense->dtype == Dtype::f16;
+  return travels_in_f16 ? ". Gradients travel in fp16, which holds numbers up to 65504: --compress bf16 holds more"
+                        : "";
+}
+
+}  // namespace
 
 TrainLoop::TrainLoop(TrainingModel model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
                      const TrainingFacts& facts, const WorkControl& control, int64_t live_before)
@@ -49,7 +60,11 @@ void TrainLoop::resume(const FoundSnapshot& found) {
     return;
   }
   restore_snapshot(found.snapshot, state());
-  if (learner_.exchange() != nullptr) learner_.exchange()->restore(found.snapshot.read_section("exchange"));
+  const NamedTensors exchanged = found.snapshot.read_section("exchange");
+  if (learner_.exchange() != nullptr) learner_.exchange()->restore(exchanged);
+  if (has_kept_gradients(exchanged) && (learner_.exchange() == nullptr || !learner_.exchange()->keeps_gradients()))
+    notices_.add(
+        "what ranks kept of gradients that they did not send is dropped, because this training compresses none");
   if (course_.place.epoch_steps > length().steps_per_epoch)
     throw_error(ErrorKind::invalid_input, "the snapshot ", quote(found.path), " is ", course_.place.epoch_steps,
                 " steps into an epoch; an epoch of these data has ", length().steps_per_epoch);
@@ -141,7 +156,7 @@ void TrainLoop::report_skipped(int64_t step) {
   const std::string weight = learner_.find_nonfinite_gradient();
   notices_.add("step " + std::to_string(step) + " changed nothing, though its loss is finite: " +
                (weight.empty() ? "a gradient" : "the gradient of " + quote(weight)) +
-               " holds NaN or infinity. Further such steps are counted, not named");
+               " holds NaN or infinity. Further such steps are counted, not named" + explain_overflow(options_));
 }
 
 void TrainLoop::judge_skipped() {
@@ -153,8 +168,8 @@ void TrainLoop::judge_skipped() {
         ErrorKind::invalid_input, "nothing was trained, and nothing is written: in each of the ", record.steps,
         " steps ", weight.empty() ? "a gradient" : "the gradient of " + quote(weight),
         " was NaN or infinity, though the loss was finite. Look for a function in the model whose derivative has "
-        "no value there, such as sqrt, log or xlogy at 0.\n",
-        snapshots_.name_good_state());
+        "no value there, such as sqrt, log or xlogy at 0",
+        explain_overflow(options_), ".\n", snapshots_.name_good_state());
   }
   constexpr int64_t kUsualInFp16 = 10;  // at most one in so many
   if (record.skipped_steps > (scaled ? record.steps / kUsualInFp16 : 1))

@@ -211,6 +211,13 @@ std::optional<Initializer> find_initializer(std::string_view name) {
   return {};
 }
 
+std::string_view initializer_name(Initializer initializer) {
+  for (const InitializerName& row : kInitializers) {
+    if (row.initializer == initializer) return row.name;
+  }
+  return {};
+}
+
 std::vector<InitializedWeight> initialize_weights(const Program& program, const InitializeOptions& options) {
   check_options(options);
   const at::NoGradGuard no_gradients;

@@ -22,6 +22,7 @@ enum class Initializer : uint8_t {
 
 // Finds an initializer by its name, such as "smart" or "truncated_normal"; empty for another name.
 std::optional<Initializer> find_initializer(std::string_view name);
+std::string_view initializer_name(Initializer initializer);
 
 struct InitializeOptions {
   Initializer initializer = Initializer::smart;

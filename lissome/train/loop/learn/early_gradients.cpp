@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kFirstBucket = int64_t{1} << 20;   // bytes; small, so that sums begin soon
 constexpr int64_t kUsualBucket = int64_t{25} << 20;  // until times are measured
-constexpr int64_t kMeasuredSteps = 3;                // the first of which allocates memory
+constexpr int64_t kMeasuredSteps = 3;                // the cut is made before the third, by the times of the second
 const std::string kEnds = "bucket_ends";
 
 std::vector<int64_t> list_bytes(const NamedTensors& parameters, const std::vector<size_t>& order) {
@@ -24,7 +24,7 @@ std::vector<int64_t> list_bytes(const NamedTensors& parameters, const std::vecto
   return bytes;
 }
 
-// Those of rank 0: whether a bucket ends with each gradient.
+// The ends of rank 0, sent as a number for each gradient that says whether a bucket ends with it.
 BucketEnds share_ends(Group& group, const BucketEnds& ends, size_t gradients) {
   const at::Tensor is_end = at::zeros({static_cast<int64_t>(gradients)}, at::kLong);
   for (const size_t end : ends) is_end[static_cast<int64_t>(end) - 1] = 1;
@@ -41,6 +41,7 @@ BucketEnds share_ends(Group& group, const BucketEnds& ends, size_t gradients) {
 EarlyGradients::EarlyGradients(Group& group, Dtype dtype, std::optional<int64_t> bucket, const NamedTensors& parameters,
                                std::vector<size_t> order, std::vector<at::Tensor> state)
     : GradientExchange(group, std::move(state)),
+      dtype_(dtype),
       order_(std::move(order)),
       position_(order_.size()),
       views_(order_.size()),
@@ -65,6 +66,7 @@ EarlyGradients::EarlyGradients(Group& group, Dtype dtype, std::optional<int64_t>
 
 void EarlyGradients::begin(const UpdatePart& part, int64_t step, std::optional<double>) {
   const at::NoGradGuard no_gradients;
+  // A bucket leaves with the factor of its rank in it, because in 16 bits it could not be scaled afterwards.
   const at::Tensor weight = at::tensor({part.weight}, at::kDouble);
   group().sum(weight, "the samples" + name_step(step));
   running_.step = step;
@@ -72,19 +74,26 @@ void EarlyGradients::begin(const UpdatePart& part, int64_t step, std::optional<d
   // A mean over no labels is NaN and must not count.
   running_.factor = part.samples > 0 && part.weight > 0 ? part.weight / running_.weight : 0;
   running_.taken.assign(order_.size(), false);
-  buckets_->begin("the gradients" + name_step(step));
   if (steps_to_measure_ > 0 && --steps_to_measure_ == 0) cut_by_measurement();
+  buckets_->begin("the gradients" + name_step(step));
   running_.watch = Stopwatch();
 }
 
 void EarlyGradients::take(size_t parameter, const at::Tensor& gradient) {
-  if (running_.factor == 0) return;  // all are zeroed by finish()
   const at::NoGradGuard no_gradients;
   const size_t position = position_[parameter];
   ready_[position] = running_.watch.seconds();
   running_.taken[parameter] = true;
-  views_[parameter].copy_(gradient).mul_(running_.factor);
+  fill_view(parameter, gradient);
   buckets_->complete(position);
+}
+
+void EarlyGradients::fill_view(size_t parameter, const at::Tensor& gradient) {
+  if (running_.factor == 0 || !gradient.defined()) {
+    views_[parameter].zero_();
+  } else {
+    views_[parameter].copy_(gradient).mul_(running_.factor);
+  }
 }
 
 UpdatePart EarlyGradients::finish(const std::vector<at::Tensor>& gradients, const UpdatePart& part) {
@@ -94,14 +103,10 @@ UpdatePart EarlyGradients::finish(const std::vector<at::Tensor>& gradients, cons
                                  part.interrupted ? 1.0 : 0.0, part.save_due ? 1.0 : 0.0};
   const size_t first_flag = numbers.size();  // for each parameter, whether it has a gradient
   for (size_t i = 0; i < views_.size(); ++i) {
-    const bool stayed = running_.factor > 0 && i < gradients.size() && gradients[i].defined();
-    numbers.push_back(running_.taken[i] || stayed ? 1 : 0);
+    const at::Tensor stayed = i < gradients.size() ? gradients[i] : at::Tensor();
+    numbers.push_back(running_.taken[i] || stayed.defined() ? 1 : 0);
     if (running_.taken[i]) continue;
-    if (stayed) {
-      views_[i].copy_(gradients[i]).mul_(running_.factor);
-    } else {
-      views_[i].zero_();
-    }
+    fill_view(i, stayed);
     ready_[position_[i]] = seconds;
     buckets_->complete(position_[i]);
   }
@@ -120,7 +125,7 @@ UpdatePart EarlyGradients::finish(const std::vector<at::Tensor>& gradients, cons
 
 // The cut of rank 0 is everybody's.
 void EarlyGradients::cut_by_measurement() {
-  const LinkCost cost = buckets_->measure_link();
+  const LinkCost cost = measure_link(group(), dtype_);
   const BucketEnds ends = share_ends(group(), cut_by_time(buckets_->bytes(), ready_, cost), order_.size());
   buckets_->cut(ends);
   const double last = ready_.empty() ? 0 : *std::ranges::max_element(ready_);

@@ -30,13 +30,15 @@ class EarlyGradients : public GradientExchange {
   // The step that runs.
   struct Running {
     int64_t step = 1;
-    double factor = 0;  // of this rank's gradients; 0: they do not count
+    double factor = 0;  // of this rank's gradients; 0: they count as 0
     double weight = 0;  // of all ranks
     Stopwatch watch;
     std::vector<bool> taken;
   };
+  void fill_view(size_t parameter, const at::Tensor& gradient);
   void cut_by_measurement();
 
+  const Dtype dtype_;
   const std::vector<size_t> order_;  // parameters by position
   std::vector<size_t> position_;     // of each parameter
   std::vector<at::Tensor> views_;    // of parameters

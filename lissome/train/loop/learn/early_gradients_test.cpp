@@ -1,5 +1,5 @@
-// std::vector<at::Tensor> that leave a step early give what gradients give that are summed after it, with the same bits
-// on every rank.
+// Gradients that leave a step early have the sums of gradients that are summed after it, with the same bits on every
+// rank.
 #include "lissome/train/loop/learn/early_gradients.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -109,7 +109,33 @@ TEST_CASE("no label counts on any rank") {
     const UpdatePart none = {.loss = std::numeric_limits<double>::quiet_NaN(), .weight = 0, .samples = 3};
     const UpdatePart all = run_step(early, draw_four(group.rank(), 1), none, 1);
     CHECK(std::isnan(all.loss));
-    for (const at::Tensor& gradient : early.gradients()) CHECK_FALSE(gradient.defined());
+    for (size_t i = 0; i < 3; ++i) CHECK(early.gradients()[i].eq(0).all().item<bool>());
+    CHECK_FALSE(early.gradients()[3].defined());
+  });
+}
+
+TEST_CASE("the step of the cut gives the right sums, also to a rank without samples and in another order") {
+  run_on(2, [](Group& group) {
+    EarlyGradients early(group, Dtype::f32, std::nullopt, make_four(), kOrder, {});
+    const UpdatePart part = {.loss = 1, .weight = 1, .samples = 1};
+    for (int64_t step = 1; step <= 5; ++step) {
+      const bool idle = group.rank() == 1 && step % 2 == 1;  // the cut is made before step 3
+      const std::vector<at::Tensor> gradients = draw_four(group.rank(), step);
+      if (idle) {
+        run_step(early, {}, {}, step);
+      } else if (group.rank() == 1) {
+        early.begin(part, step, {});
+        for (const size_t parameter : {size_t{0}, size_t{1}, size_t{2}}) early.take(parameter, gradients[parameter]);
+        early.finish(std::vector<at::Tensor>(4), part);
+      } else {
+        run_step(early, gradients, part, step);
+      }
+      for (size_t i = 0; i < 3; ++i) {
+        const at::Tensor first = draw_four(0, step)[i];
+        const at::Tensor mean = step % 2 == 1 ? first : first.add(draw_four(1, step)[i]).mul(0.5);
+        CHECK(matches(early.gradients()[i], mean, 1e-6));
+      }
+    }
   });
 }
 

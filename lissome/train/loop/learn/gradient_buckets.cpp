@@ -47,7 +47,9 @@ void GradientBuckets::begin(const std::string& what) {
 }
 
 void GradientBuckets::complete(size_t position) {
-  --buckets_[bucket_of_[position]].missing;
+  size_t& missing = buckets_[bucket_of_[position]].missing;
+  LISSOME_CHECK(missing > 0, "gradient ", position, " was complete before");
+  --missing;
   while (next_ < buckets_.size() && buckets_[next_].missing == 0) start_next();
 }
 
@@ -67,18 +69,19 @@ void GradientBuckets::finish() {
   }
 }
 
-LinkCost GradientBuckets::measure_link() {
+LinkCost measure_link(Group& group, Dtype dtype) {
   constexpr int64_t kSmall = int64_t{16} << 10, kLarge = int64_t{2} << 20;  // bytes
   constexpr int kRuns = 5;
-  const at::ScalarType type = scalar_type_of(dtype_);
+  const std::string what = "measuring the link";
+  const at::ScalarType type = scalar_type_of(dtype);
   const auto measure = [&](int64_t bytes) {
     double least = std::numeric_limits<double>::infinity();
     const at::Tensor tensor = at::zeros({bytes / static_cast<int64_t>(sizeof(float))}, type);
     const at::Tensor mark = at::zeros({1}, type);
     for (int run = 0; run < kRuns; ++run) {
-      group_.sum(mark, what_);  // all ranks begin together
+      group.sum(mark, what);  // all ranks begin together
       const Stopwatch watch;
-      group_.sum(tensor, what_);
+      group.sum(tensor, what);
       least = std::min(least, watch.seconds());
     }
     return least;

@@ -20,20 +20,17 @@ class GradientBuckets {
   // in `dtype`. `group` must outlive this.
   GradientBuckets(Group& group, Dtype dtype, at::Tensor flat, std::vector<int64_t> bytes);
 
-  // Cuts anew from the next step on. `ends` must cut all gradients.
+  // Cuts anew, between steps. `ends` must cut all gradients.
   void cut(const BucketEnds& ends);
   const BucketEnds& ends() const { return ends_; }
   const std::vector<int64_t>& bytes() const { return bytes_; }
 
-  // The step, for errors.
+  // Begins a step, in which every gradient is missing. Errors name `what`.
   void begin(const std::string& what);
   // The gradient at `position` of the order stands in `flat`. Starts the sums of buckets that it completes.
   void complete(size_t position);
   // Starts what was not started, and waits until all of `flat` is summed. Throws the errors of Group::sum().
   void finish();
-
-  // Seconds to sum, measured with all ranks, which call it at once.
-  LinkCost measure_link();
 
  private:
   struct Bucket {
@@ -55,5 +52,8 @@ class GradientBuckets {
   size_t next_ = 0;                // bucket to start
   std::string what_;
 };
+
+// Seconds to sum bytes of f32 gradients that travel in `dtype`, measured with all ranks, which call it at once.
+LinkCost measure_link(Group& group, Dtype dtype);
 
 }  // namespace lissome

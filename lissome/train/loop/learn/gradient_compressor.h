@@ -37,7 +37,7 @@ class GradientCompressor {
   virtual void sum(Group& group, const std::vector<at::Tensor>& gradients, const std::string& what) = 0;
   // Leaves out of a step what prepare() did.
   virtual void adjust(StepOptions& options) const = 0;
-  // That a rank gives to one sum().
+  // Bytes that a rank gives to one sum().
   virtual int64_t count_bytes() const = 0;
 
   // Named tensors, the states themselves: of this rank, whose sum over the ranks counts, and equal on all ranks.
@@ -45,15 +45,22 @@ class GradientCompressor {
   virtual NamedTensors list_common_state() const = 0;
 };
 
-// Null for dense gradients and functions. `parameters`: trained weights with their names; `clip_norm` as TrainOptions
-// has it. Throws usage for options out of range and an optimizer that the compression excludes.
-std::unique_ptr<GradientCompressor> make_compressor(const GradientCompression& compression,
-                                                    const NamedTensors& parameters, const OptimizerOptions& optimizer,
-                                                    double clip_norm);
+// What optimizers do with the gradients; as TrainOptions has it.
+struct CompressedOptimizer {
+  const OptimizerOptions& options;
+  const std::vector<ParameterGroup>& groups;
+  double clip_norm = 0;
+};
 
-// At most the bytes of memory that the exchange takes for a parameter of so many elements: the f32 gradient that is
-// summed, a copy in which it travels, and what compression keeps, which a snapshot has of each rank.
+// Null for dense gradients and functions. `parameters`: trained weights with their names. Throws usage for options out
+// of range and an optimizer that the compression excludes.
+std::unique_ptr<GradientCompressor> make_compressor(const GradientCompression& compression,
+                                                    const NamedTensors& parameters,
+                                                    const CompressedOptimizer& optimizer);
+
+// At most the bytes of memory that the exchange takes for a parameter: the f32 gradient that is summed, what travels of
+// it, and what compression keeps, which a snapshot has of each rank.
 int64_t count_exchange_bytes(const GradientCompression& compression, const OptimizerOptions& optimizer,
-                             int64_t elements, int ranks);
+                             const at::Tensor& parameter, int ranks);
 
 }  // namespace lissome

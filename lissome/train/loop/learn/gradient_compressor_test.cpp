@@ -16,6 +16,7 @@
 #include <numbers>
 
 #include "lissome/train/loop/learn/shared_gradients.h"
+#include "lissome/train/loop/learn/top_k_compressor.h"
 #include "tests/run_ranks.h"
 
 using namespace lissome;
@@ -40,7 +41,7 @@ Gradients make_gradients(int rank, int64_t step) {
 SharedGradients share(Group& group, const GradientCompression& compression, const OptimizerOptions& optimizer = AdamW{},
                       double clip_norm = 0) {
   const NamedTensors parameters = make_parameters();
-  return {group, compression, make_compressor(compression, parameters, optimizer, clip_norm), parameters, {}};
+  return {group, compression, make_compressor(compression, parameters, {optimizer, {}, clip_norm}), parameters, {}};
 }
 
 constexpr UpdatePart kPart = {.loss = 1, .weight = 2, .samples = 2};
@@ -282,9 +283,24 @@ TEST_CASE("a function of the user's sums gradients") {
   }
 }
 
+TEST_CASE("what would not be smaller travels as it is") {
+  CHECK(count_top_elements(1000, 0.01) == 0);
+  CHECK(count_top_elements(2000, 0.01) == 20);
+  CHECK(count_top_elements(2000, 1e-9) == 1);
+  CHECK(count_top_elements(2000, 0.4995) == 999);
+  CHECK(count_top_elements(2000, 0.5) == 0);
+  const auto bytes_of = [](const GradientCompression& compression) {
+    return make_compressor(compression, make_parameters(), {AdamW{}, {}, 0})->count_bytes();
+  };
+  CHECK(bytes_of(TopKGradients{.share = 1}) == 0);
+  CHECK(bytes_of(PowerSgdGradients{.rank = 40}) == 0);
+  CHECK(bytes_of(PowerSgdGradients{.rank = 20}) == (60 + 50) * 20 * 4);  // 16 by 72 is not smaller
+}
+
 TEST_CASE("options out of range and optimizers that compression excludes are refused") {
-  const auto make = [](const GradientCompression& compression, const OptimizerOptions& optimizer = AdamW{}) {
-    make_compressor(compression, make_parameters(), optimizer, 1);
+  const auto make = [](const GradientCompression& compression, const OptimizerOptions& optimizer = AdamW{},
+                       const std::vector<ParameterGroup>& groups = {}) {
+    make_compressor(compression, make_parameters(), {optimizer, groups, 1});
   };
   CHECK_THROWS_AS(make(TopKGradients{.share = 0}), Error);
   CHECK_THROWS_AS(make(TopKGradients{.share = 1.5}), Error);
@@ -293,6 +309,9 @@ TEST_CASE("options out of range and optimizers that compression excludes are ref
   CHECK_THROWS_AS(make(TopKGradients{}, Lion{}), Error);
   CHECK_THROWS_AS(make(TopKGradients{}, Sgd{.momentum = 0.9, .weight_decay = 0.1}), Error);
   CHECK_THROWS_AS(make(TopKGradients{}, Sgd{.momentum = 0.9, .dampening = 0.1}), Error);
+  const ParameterGroup decays = {.pattern = "matrix", .weight_decay = 0.1};
+  CHECK_THROWS_AS(make(TopKGradients{}, Sgd{.momentum = 0.9}, {decays}), Error);
+  CHECK_NOTHROW(make(TopKGradients{}, Sgd{}, {decays}));
   CHECK_NOTHROW(make(TopKGradients{}, Sgd{.weight_decay = 0.1}));
   CHECK_NOTHROW(make(PowerSgdGradients{}, Lion{}));
 }

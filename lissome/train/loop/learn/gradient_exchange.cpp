@@ -3,9 +3,17 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+
 namespace lissome {
 
 std::string name_step(int64_t step) { return " of step " + std::to_string(step); }
+
+std::string name_kept(int rank, const std::string& name) { return "rank " + std::to_string(rank) + "/" + name; }
+
+bool has_kept_gradients(const NamedTensors& state) {
+  return std::ranges::any_of(state, [](const auto& entry) { return entry.first.starts_with(name_kept(0, "")); });
+}
 
 void GradientExchange::share_state(int64_t step) const {
   const at::NoGradGuard no_gradients;

@@ -55,9 +55,11 @@ class GradientExchange {
 
   // What the next sums depend on, for a snapshot: all ranks call it, and rank 0 gets that of all.
   virtual NamedTensors collect(int64_t step) const = 0;
-  // Continues from what was collected, on as many ranks or others; from nothing, begins anew. Throws invalid_input for
-  // what does not fit, and then changes nothing.
+  // For a new exchange: continues from what was collected, on as many ranks or others. Throws invalid_input for what
+  // does not fit, and then changes nothing.
   virtual void restore(const NamedTensors& state) = 0;
+  // Whether ranks keep gradients that they did not send.
+  virtual bool keeps_gradients() const { return false; }
 
  protected:
   Group& group() const { return group_; }
@@ -73,5 +75,8 @@ class GradientExchange {
 
 // " of step 7"
 std::string name_step(int64_t step);
+// The name of what a rank keeps, among what was collected; and whether there is any such.
+std::string name_kept(int rank, const std::string& name);
+bool has_kept_gradients(const NamedTensors& state);
 
 }  // namespace lissome

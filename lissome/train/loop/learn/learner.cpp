@@ -68,11 +68,8 @@ std::unique_ptr<GradientExchange> make_exchange(const TrainOptions& options, con
     return std::make_unique<EarlyGradients>(*options.group, std::get<DenseGradients>(options.compression).dtype,
                                             options.bucket, trained, share_order(*options.group, step),
                                             std::move(state));
-  auto compressor = make_compressor(options.compression, trained, options.optimizer, options.clip_norm);
-  if (compressor && options.precision == Dtype::f16)
-    throw_error(ErrorKind::usage,
-                "gradients cannot be compressed by topk or powersgd with --precision fp16: what is not sent would be "
-                "kept at a scale of the loss that changes. Take bf16, which needs no scale");
+  auto compressor =
+      make_compressor(options.compression, trained, {options.optimizer, options.groups, options.clip_norm});
   return std::make_unique<SharedGradients>(*options.group, options.compression, std::move(compressor), trained,
                                            std::move(state));
 }

@@ -1,5 +1,6 @@
-// See power_sgd_compressor.h. All that ranks compute from sums is computed in an order of its own, because they have to
-// get the same bits on processors and threads that differ: products of sums do not go through a BLAS.
+// See power_sgd_compressor.h. Ranks have to get the same bits from a sum on processors and threads that differ. So what
+// they compute from sums alone (orthogonal columns, the product of both matrices) adds numbers in one order on all of
+// them and does not go through a BLAS; products with a rank's own gradient may, because they are summed afterwards.
 #include "lissome/train/loop/learn/power_sgd_compressor.h"
 
 #include <ATen/Parallel.h>

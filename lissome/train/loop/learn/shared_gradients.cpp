@@ -18,7 +18,6 @@ namespace lissome {
 namespace {
 
 const std::string kCommon = "common/";
-std::string name_own(int rank, const std::string& name) { return "rank " + std::to_string(rank) + "/" + name; }
 
 const at::Tensor& find_state(const NamedTensors& state, const std::string& name, const at::Tensor& like) {
   for (const auto& [own, tensor] : state) {
@@ -33,7 +32,7 @@ const at::Tensor& find_state(const NamedTensors& state, const std::string& name,
 
 int count_ranks(const NamedTensors& state) {
   int ranks = 0;
-  const auto is_next = [&](const auto& entry) { return entry.first.starts_with(name_own(ranks, "")); };
+  const auto is_next = [&](const auto& entry) { return entry.first.starts_with(name_kept(ranks, "")); };
   while (std::ranges::any_of(state, is_next)) ++ranks;
   return ranks;
 }
@@ -41,9 +40,9 @@ int count_ranks(const NamedTensors& state) {
 // What this rank continues with: its own, or its share where other ranks were before, whose sum is what counts.
 at::Tensor take_own(const NamedTensors& state, const std::string& name, const at::Tensor& like, const Group& group) {
   const int before = count_ranks(state);
-  if (before == group.ranks()) return find_state(state, name_own(group.rank(), name), like);
-  at::Tensor sum = find_state(state, name_own(0, name), like).clone();
-  for (int rank = 1; rank < before; ++rank) sum.add_(find_state(state, name_own(rank, name), like));
+  if (before == group.ranks()) return find_state(state, name_kept(group.rank(), name), like);
+  at::Tensor sum = find_state(state, name_kept(0, name), like).clone();
+  for (int rank = 1; rank < before; ++rank) sum.add_(find_state(state, name_kept(rank, name), like));
   return sum.div_(group.ranks());
 }
 
@@ -85,8 +84,7 @@ UpdatePart SharedGradients::finish(const std::vector<at::Tensor>& gradients, con
   const at::NoGradGuard no_gradients;
   // A mean over no labels is NaN and must not count.
   const bool counts = part.samples > 0 && part.weight > 0;
-  const std::vector<at::Tensor> counted = counts ? gradients : std::vector<at::Tensor>();
-  fill_views(counted);
+  fill_views(counts ? gradients : std::vector<at::Tensor>());
   const bool finite = !compressor_ || std::isfinite(sum_all_squares(std::span(&flat_, 1)));
   std::vector<double> numbers = {counts ? part.loss * part.weight : 0.0,
                                  part.weight,
@@ -95,7 +93,7 @@ UpdatePart SharedGradients::finish(const std::vector<at::Tensor>& gradients, con
                                  part.save_due ? 1.0 : 0.0,
                                  finite ? 0.0 : 1.0};
   const size_t first_flag = numbers.size();  // for each parameter, whether it has a gradient
-  for (size_t i = 0; i < views_.size(); ++i) numbers.push_back(i < counted.size() && counted[i].defined() ? 1 : 0);
+  for (size_t i = 0; i < views_.size(); ++i) numbers.push_back(i < gradients.size() && gradients[i].defined() ? 1 : 0);
   const at::Tensor shared = at::tensor(numbers, at::kDouble);
   group().sum(shared, "the loss" + name_step(step_));
   const auto* sums = shared.const_data_ptr<double>();
@@ -104,11 +102,10 @@ UpdatePart SharedGradients::finish(const std::vector<at::Tensor>& gradients, con
                           .samples = static_cast<int64_t>(sums[2]),
                           .interrupted = sums[3] > 0,
                           .save_due = sums[4] > 0};
-  if (all.weight > 0) {
-    const RankShare share = {.weight = part.weight / all.weight, .momentum = momentum_};
-    flat_.mul_(share.weight);
-    sum_gradients(share, sums[5] == 0);
-  }
+  // Where no label counts on any rank, gradients are 0, as in one process.
+  const RankShare share = {.weight = all.weight > 0 ? part.weight / all.weight : 0, .momentum = momentum_};
+  flat_.mul_(share.weight);
+  sum_gradients(share, sums[5] == 0);
   set_results(views_, sums + first_flag, all);
   return all;
 }
@@ -143,7 +140,7 @@ std::string SharedGradients::describe(int64_t steps) const {
   if (steps <= compressor_->dense_steps())
     return "gradients are not compressed: " + first + " send every number, and this training has " +
            std::to_string(steps) + "; lower --compress-from";
-  if (compressor_->count_bytes() == 0) return "gradients are not compressed: none is large enough";
+  if (compressor_->count_bytes() == 0) return "gradients are not compressed: none would be smaller";
   constexpr int64_t kBytes = sizeof(float);
   const int64_t whole = flat_.numel() * kBytes, sent = dense_.numel() * kBytes + compressor_->count_bytes();
   char times[32];
@@ -159,13 +156,13 @@ NamedTensors SharedGradients::collect(int64_t step) const {
   for (const auto& [name, tensor] : compressor_->list_own_state()) {
     const std::vector<at::Tensor> of_ranks = group().gather(tensor, "the state of compression" + name_step(step));
     for (size_t rank = 0; group().rank() == 0 && rank < of_ranks.size(); ++rank)
-      all.emplace_back(name_own(static_cast<int>(rank), name), of_ranks[rank]);
+      all.emplace_back(name_kept(static_cast<int>(rank), name), of_ranks[rank]);
   }
   return all;
 }
 
 void SharedGradients::restore(const NamedTensors& state) {
-  if (!compressor_ || count_ranks(state) == 0) return;
+  if (!compressor_ || !has_kept_gradients(state)) return;
   const at::NoGradGuard no_gradients;
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // to, from
   for (const auto& [name, tensor] : compressor_->list_common_state())

@@ -28,6 +28,7 @@ class SharedGradients : public GradientExchange {
   std::string describe(int64_t steps) const override;
   NamedTensors collect(int64_t step) const override;
   void restore(const NamedTensors& state) override;
+  bool keeps_gradients() const override { return compressor_ != nullptr; }
 
  private:
   // Sums `flat`, which holds every number of what it stands for.

@@ -18,23 +18,20 @@ namespace {
 
 constexpr int64_t kLeastElements = 1000;  // of a gradient that is worth a selection
 
-int64_t count_sent(int64_t elements, double share) {
-  if (elements <= kLeastElements || elements > std::numeric_limits<int32_t>::max()) return 0;
-  return std::max<int64_t>(1, std::llround(static_cast<double>(elements) * share));
-}
-
-void check_optimizer(const OptimizerOptions& optimizer) {
+void check_optimizer(const CompressedOptimizer& optimizer) {
   const auto refuse = [](const char* why, const char* way) {
     throw_error(ErrorKind::usage, "top-k compression ", why, ".\n      ", way);
   };
-  if (std::holds_alternative<Lion>(optimizer))
+  if (std::holds_alternative<Lion>(optimizer.options))
     refuse("sends no gradient for most weights of a step, and lion moves every weight by a sign all the same",
            "Take another optimizer, or compress by powersgd");
-  const auto* sgd = std::get_if<Sgd>(&optimizer);
+  const auto* sgd = std::get_if<Sgd>(&optimizer.options);
   if (sgd == nullptr || sgd->momentum == 0) return;
-  if (sgd->weight_decay != 0)
+  const bool group_decays = std::ranges::any_of(
+      optimizer.groups, [](const ParameterGroup& group) { return group.weight_decay.value_or(0) != 0; });
+  if (sgd->weight_decay != 0 || group_decays)
     refuse("takes the momentum of sgd before gradients are exchanged, and weight decay goes through the momentum",
-           "Give --weight-decay 0, take adamw, or compress by powersgd");
+           "Give a weight decay of 0, take adamw, or compress by powersgd");
   if (sgd->dampening != 0)
     refuse("takes the momentum of sgd before gradients are exchanged, without dampening", "Give a dampening of 0");
 }
@@ -53,12 +50,19 @@ void add_elements(const int32_t* indices, const int32_t* bits, int64_t count, co
 
 }  // namespace
 
+// Each element that is sent brings its index, so that half of them or more would not be smaller.
+int64_t count_top_elements(int64_t elements, double share) {
+  if (elements <= kLeastElements || elements > std::numeric_limits<int32_t>::max()) return 0;
+  const int64_t sent = std::max<int64_t>(1, std::llround(static_cast<double>(elements) * share));
+  return 2 * sent < elements ? sent : 0;
+}
+
 TopKCompressor::TopKCompressor(const TopKGradients& options, const NamedTensors& parameters,
-                               const OptimizerOptions& optimizer, double clip_norm)
+                               const CompressedOptimizer& optimizer)
     : dense_steps_(options.dense_steps),
-      clip_norm_(clip_norm),
-      momentum_(std::holds_alternative<Sgd>(optimizer) ? std::get<Sgd>(optimizer).momentum : 0),
-      nesterov_(std::holds_alternative<Sgd>(optimizer) && std::get<Sgd>(optimizer).nesterov) {
+      clip_norm_(optimizer.clip_norm),
+      momentum_(std::holds_alternative<Sgd>(optimizer.options) ? std::get<Sgd>(optimizer.options).momentum : 0),
+      nesterov_(std::holds_alternative<Sgd>(optimizer.options) && std::get<Sgd>(optimizer.options).nesterov) {
   if (!(options.share > 0 && options.share <= 1))
     throw_error(ErrorKind::usage,
                 "the share of elements that top-k compression sends must be above 0 % and at most "
@@ -67,7 +71,7 @@ TopKCompressor::TopKCompressor(const TopKGradients& options, const NamedTensors&
   check_optimizer(optimizer);
   int64_t sent = 0;
   for (const auto& [name, weight] : parameters) {
-    Kept kept{.name = name, .sent = count_sent(weight.numel(), options.share), .unsent = {}, .velocity = {}};
+    Kept kept{.name = name, .sent = count_top_elements(weight.numel(), options.share), .unsent = {}, .velocity = {}};
     if (kept.sent > 0) kept.unsent = at::zeros({weight.numel()}, at::kFloat);
     if (momentum_ > 0) kept.velocity = at::zeros({weight.numel()}, at::kFloat);
     sent += kept.sent;

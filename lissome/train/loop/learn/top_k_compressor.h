@@ -5,11 +5,13 @@
 
 namespace lissome {
 
+// Elements that a gradient of so many sends; 0: all travel.
+int64_t count_top_elements(int64_t elements, double share);
+
 class TopKCompressor : public GradientCompressor {
  public:
   // Throws usage, see make_compressor().
-  TopKCompressor(const TopKGradients& options, const NamedTensors& parameters, const OptimizerOptions& optimizer,
-                 double clip_norm);
+  TopKCompressor(const TopKGradients& options, const NamedTensors& parameters, const CompressedOptimizer& optimizer);
 
   int64_t dense_steps() const override { return dense_steps_; }
   bool takes(size_t parameter) const override { return kept_[parameter].sent > 0; }
