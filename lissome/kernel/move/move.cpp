@@ -8,6 +8,7 @@
 #include "lissome/kernel/gemm/linear_bf16_sizes.h"
 #include "lissome/kernel/gemm/split.h"
 #include "lissome/kernel/isa/portable_output.h"
+#include "lissome/kernel/move/copy_piece.h"
 #include "lissome/kernel/move/copy_planes.h"
 #include "lissome/kernel/move/kernel_versions.h"
 
@@ -23,22 +24,6 @@ void copy_portable(const CopyCall& call, int part, int parts) {
 }
 
 // Parts share the rows; a single row is cut by bytes.
-namespace {
-
-// Pieces of a few lines cost less in place than a call of memcpy.
-inline void copy_piece(char* y, const char* x, int64_t bytes) {
-  constexpr int64_t kStep = 32, kFew = 512;
-  if (bytes > kFew) {
-    std::memcpy(y, x, static_cast<size_t>(bytes));
-    return;
-  }
-  int64_t at = 0;
-  for (; at + kStep <= bytes; at += kStep) std::memcpy(y + at, x + at, kStep);
-  if (at < bytes) std::memcpy(y + at, x + at, static_cast<size_t>(bytes - at));
-}
-
-}  // namespace
-
 void concat_portable(const ConcatCall& call, int part, int parts) {
   const bool by_bytes = call.outer < parts;
   const Range rows = by_bytes ? Range{0, call.outer} : split_evenly(call.outer, part, parts);
@@ -59,77 +44,6 @@ void concat_portable(const ConcatCall& call, int part, int parts) {
 
 namespace {
 
-template <typename T>
-void fill_items(T* y, int64_t count, uint64_t value) {
-  T item;
-  std::memcpy(&item, &value, sizeof(T));
-  for (int64_t i = 0; i < count; ++i) y[i] = item;
-}
-
-// The last dimension of y. `x` is null where the row lies outside of x.
-// Which element of x stands at `index` of a dimension of y, counted from the first of x; -1: none does.
-int64_t find_padded(PadFill fill, int64_t index, int64_t size) {
-  if (index >= 0 && index < size) return index;
-  switch (fill) {
-    case PadFill::constant: return -1;
-    case PadFill::circular: return (index % size + size) % size;
-    case PadFill::replicate: return index < 0 ? 0 : size - 1;
-    case PadFill::reflect: break;
-  }
-  const int64_t period = size > 1 ? 2 * (size - 1) : 1, place = (index % period + period) % period;
-  return place < size ? place : period - place;
-}
-
-// Elements `begin` to `end` of a row of y, none of them inside of x but where x goes round.
-template <typename T>
-void fill_outside(const PadCall& call, const T* x, T* y, int64_t begin, int64_t end) {
-  if (begin >= end) return;
-  if (call.fill == PadFill::constant) return fill_items(y + begin, end - begin, call.value);
-  const int last = call.rank - 1;
-  const int64_t size = call.x_sizes[last], before = call.before[last];
-  for (int64_t i = begin; i < end;) {
-    const int64_t from = find_padded(call.fill, i - before, size);
-    int64_t run = 1;
-    if (call.fill == PadFill::circular) run = size - from < end - i ? size - from : end - i;
-    std::memcpy(y + i, x + from, static_cast<size_t>(run) * sizeof(T));
-    i += run;
-  }
-}
-
-template <typename T>
-void pad_row(const PadCall& call, const T* x, T* y) {
-  const int last = call.rank - 1;
-  const int64_t size = call.y_sizes[last], before = call.before[last];
-  if (x == nullptr) return fill_items(y, size, call.value);
-  const int64_t begin = before > 0 ? before : 0;
-  const int64_t end = before + call.x_sizes[last] < size ? before + call.x_sizes[last] : size;
-  if (begin >= end) return fill_outside(call, x, y, 0, size);
-  fill_outside(call, x, y, 0, begin);
-  std::memcpy(y + begin, x + (begin - before), static_cast<size_t>(end - begin) * sizeof(T));
-  fill_outside(call, x, y, end, size);
-}
-
-template <typename T>
-void pad_rows(const PadCall& call, int part, int parts) {
-  const int last = call.rank - 1;
-  int64_t rows = 1;
-  for (int d = 0; d < last; ++d) rows *= call.y_sizes[d];
-  const Range mine = split_evenly(rows, part, parts);
-  for (int64_t row = mine.begin; row < mine.end; ++row) {
-    int64_t rest = row, at = 0, step = call.x_sizes[last];
-    bool inside = true;
-    for (int d = last - 1; d >= 0; --d) {
-      const int64_t index = find_padded(call.fill, rest % call.y_sizes[d] - call.before[d], call.x_sizes[d]);
-      rest /= call.y_sizes[d];
-      inside = inside && index >= 0;
-      at += index * step;
-      step *= call.x_sizes[d];
-    }
-    pad_row(call, inside ? static_cast<const T*>(call.x) + at : nullptr,
-            static_cast<T*>(call.y) + row * call.y_sizes[last]);
-  }
-}
-
 template <typename T, typename Sum>
 void cumulate_all(const CumulateCall& call, int part, int parts) {
   const Range mine = split_evenly(call.outer * call.inner, part, parts);
@@ -144,15 +58,6 @@ void cumulate_all(const CumulateCall& call, int part, int parts) {
 }
 
 }  // namespace
-
-void pad_portable(const PadCall& call, int part, int parts) {
-  switch (call.item) {
-    case 1: pad_rows<uint8_t>(call, part, parts); break;
-    case 2: pad_rows<uint16_t>(call, part, parts); break;
-    case 4: pad_rows<uint32_t>(call, part, parts); break;
-    default: pad_rows<uint64_t>(call, part, parts); break;
-  }
-}
 
 void cumulate_portable(const CumulateCall& call, int part, int parts) {
   if (call.integers) {

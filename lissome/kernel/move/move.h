@@ -30,7 +30,6 @@ struct ConcatCall {
   int pieces = 0;
 };
 
-// y = x with `value` around it: x lies in y from `before` on. Negative numbers cut x instead.
 // What an element outside of x is.
 enum class PadFill : uint8_t {
   constant,   // PadCall::value
@@ -39,6 +38,7 @@ enum class PadFill : uint8_t {
   replicate,  // the nearest element of x
 };
 
+// y = x with more around it: x lies in y from `before` on. Negative numbers cut x instead.
 struct PadCall {
   const void* x = nullptr;                                                           // dense
   void* y = nullptr;                                                                 // dense
