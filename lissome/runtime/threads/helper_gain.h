@@ -33,8 +33,8 @@ class HelperGain {
 
  private:
   static constexpr double kLeastShare = 0.01;
-  // Below that, who works alone is sooner done: a second thread makes nothing exactly twice as fast.
-  static constexpr double kLeastGain = 1.15;
+  // Below that, one thread alone is about as fast, and leaves a processor to others.
+  static constexpr double kLeastGain = 1.05;
   static constexpr double kWindow = 10e6;                                             // nanoseconds
   static constexpr int64_t kShortestPause = 10'000'000, kLongestPause = 640'000'000;  // nanoseconds
 

@@ -2,12 +2,10 @@
 #include "lissome/train/loop/learn/early_gradients.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/mul.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <cstdio>
 
 namespace lissome {
 namespace {

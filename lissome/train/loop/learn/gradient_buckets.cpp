@@ -1,8 +1,6 @@
 // See gradient_buckets.h.
 #include "lissome/train/loop/learn/gradient_buckets.h"
 
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>

@@ -4,7 +4,6 @@
 #include "lissome/train/loop/learn/power_sgd_compressor.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>

@@ -1,7 +1,6 @@
 // See top_k_compressor.h.
 #include "lissome/train/loop/learn/top_k_compressor.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/topk.h>
 #include <ATen/ops/zeros.h>
