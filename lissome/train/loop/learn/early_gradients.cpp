@@ -37,8 +37,8 @@ BucketEnds share_ends(Group& group, const BucketEnds& ends, size_t gradients) {
 }  // namespace
 
 EarlyGradients::EarlyGradients(Group& group, Dtype dtype, std::optional<int64_t> bucket, const NamedTensors& parameters,
-                               std::vector<size_t> order, std::vector<at::Tensor> state)
-    : GradientExchange(group, std::move(state)),
+                               std::vector<size_t> order, const std::vector<at::Tensor>& state)
+    : GradientExchange(group, state),
       dtype_(dtype),
       order_(std::move(order)),
       position_(order_.size()),

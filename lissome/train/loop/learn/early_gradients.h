@@ -17,7 +17,7 @@ class EarlyGradients : public GradientExchange {
   // travel, and are summed, in `dtype`. `bucket`: bytes of a bucket, of which the first is smaller; empty: cut by times
   // that the first steps take.
   EarlyGradients(Group& group, Dtype dtype, std::optional<int64_t> bucket, const NamedTensors& parameters,
-                 std::vector<size_t> order, std::vector<at::Tensor> state);
+                 std::vector<size_t> order, const std::vector<at::Tensor>& state);
 
   void begin(const UpdatePart& part, int64_t step, std::optional<double> momentum) override;
   void take(size_t parameter, const at::Tensor& gradient) override;

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ class GradientExchange {
  public:
   // `state`: what a step writes, such as running statistics, in an order that is the same on all ranks. `group` must
   // outlive this.
-  GradientExchange(Group& group, std::vector<at::Tensor> state) : group_(group), state_(std::move(state)) {}
+  GradientExchange(Group& group, const std::vector<at::Tensor>& state);
   GradientExchange(const GradientExchange&) = delete;
   GradientExchange& operator=(const GradientExchange&) = delete;
   virtual ~GradientExchange() = default;
@@ -68,7 +69,7 @@ class GradientExchange {
 
  private:
   Group& group_;
-  const std::vector<at::Tensor> state_;
+  std::map<at::ScalarType, std::vector<at::Tensor>> state_;
   std::vector<at::Tensor> gradients_;
   UpdatePart last_;
 };

@@ -50,8 +50,8 @@ at::Tensor take_own(const NamedTensors& state, const std::string& name, const at
 
 SharedGradients::SharedGradients(Group& group, GradientCompression compression,
                                  std::unique_ptr<GradientCompressor> compressor, const NamedTensors& parameters,
-                                 std::vector<at::Tensor> state)
-    : GradientExchange(group, std::move(state)),
+                                 const std::vector<at::Tensor>& state)
+    : GradientExchange(group, state),
       compression_(std::move(compression)),
       compressor_(std::move(compressor)),
       views_(parameters.size()) {

@@ -17,7 +17,7 @@ class SharedGradients : public GradientExchange {
   // `parameters`: gradients have their sizes; in an order that is the same on all ranks. `compressor` may be null:
   // gradients then travel, and are summed, as `compression` says.
   SharedGradients(Group& group, GradientCompression compression, std::unique_ptr<GradientCompressor> compressor,
-                  const NamedTensors& parameters, std::vector<at::Tensor> state);
+                  const NamedTensors& parameters, const std::vector<at::Tensor>& state);
 
   void begin(const UpdatePart&, int64_t step, std::optional<double> momentum) override {
     step_ = step, momentum_ = momentum;
