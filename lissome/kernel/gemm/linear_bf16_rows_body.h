@@ -74,16 +74,14 @@ LISSOME_INLINE void finish_row(const OutputBf16& call, const float* sums, Bf16Pl
   }
 }
 
-// Which panels and rows a part computes: whichever side leaves the parts more even; panels when equal, so that each
-// core keeps its own weights.
+// Which panels and rows a part computes.
 struct Bf16Share {
   Range panels, rows;
 };
 LISSOME_INLINE Bf16Share share_bf16(const LinearBf16Call& call, int64_t unit, int part, int parts) {
   const int64_t panels = (call.outputs + kBf16Panel - 1) / kBf16Panel, blocks = (call.rows + unit - 1) / unit;
-  const int64_t worst_panels = (panels + parts - 1) / parts * blocks;
-  const int64_t worst_blocks = (blocks + parts - 1) / parts * panels;
-  if (worst_panels <= worst_blocks) return {split_evenly(panels, part, parts), {0, call.rows}};
+  if (shares_columns(blocks, panels, parts, call.rows * call.inputs, call.outputs * call.inputs))
+    return {split_evenly(panels, part, parts), {0, call.rows}};
   return {{0, panels}, split_by_unit(call.rows, unit, part, parts)};
 }
 

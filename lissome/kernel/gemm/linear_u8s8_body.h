@@ -114,7 +114,9 @@ LISSOME_INLINE void run_conv_u8s8(const ConvU8S8Call& call, int part, int parts)
   const int64_t outputs = call.out_channels / call.groups, lines = w.batch * w.out_height;
   const int64_t columns = (outputs + kColumn - 1) / kColumn;
   Range my_columns = {0, columns}, my_lines = {0, lines};
-  if ((columns + parts - 1) / parts * lines <= (lines + parts - 1) / parts * columns) {
+  const int64_t x_bytes = w.batch * w.height * w.width * call.in_channels;
+  const int64_t weight_bytes = outputs * call.in_channels * w.kernel_height * w.kernel_width;
+  if (shares_columns(lines, columns, parts, x_bytes, weight_bytes)) {
     my_columns = split_evenly(columns, part, parts);
   } else {
     my_lines = split_evenly(lines, part, parts);

@@ -21,4 +21,14 @@ static inline Range split_evenly(int64_t count, int part, int parts) {
   return {units.begin * unit, end < count ? end : count};
 }
 
+// Whether parts share the columns of weights, or the rows of x. Whichever side leaves the parts more even; the columns
+// when equal, so that each core keeps its own weights. Where weights have no more bytes than x it is the rows, up to a
+// sixteenth less even: a core then reads the rows that it wrote in the step before, and those of another core may lie
+// behind another last-level cache. Counts in units of the side.
+[[maybe_unused]] static inline bool shares_columns(int64_t rows, int64_t columns, int parts, int64_t x_bytes,
+                                                   int64_t weight_bytes) {
+  const int64_t by_columns = (columns + parts - 1) / parts * rows, by_rows = (rows + parts - 1) / parts * columns;
+  return weight_bytes > x_bytes ? by_columns <= by_rows : by_columns + by_columns / 16 < by_rows;
+}
+
 }  // namespace lissome

@@ -370,12 +370,9 @@ LISSOME_INLINE void run_tiles(const Call& call, const TileSizes& sizes, const fl
   constexpr int64_t kColumn = Vectors * Floats::kWidth, kColumns = kLinearPanel / kColumn;
   const int64_t columns = (sizes.outputs + kColumn - 1) / kColumn;
   const int64_t blocks = (sizes.rows + kTileRows - 1) / kTileRows;
-  // Split whichever side leaves the parts more even; outputs when equal, so that each core keeps its own weights.
-  const int64_t worst_columns = (columns + parts - 1) / parts * blocks;
-  const int64_t worst_blocks = (blocks + parts - 1) / parts * columns;
   Range my_columns = {0, columns};
   Range my_rows = {0, sizes.rows};
-  if (worst_columns <= worst_blocks) {
+  if (shares_columns(blocks, columns, parts, sizes.rows * sizes.row_bytes, sizes.outputs * sizes.inputs * 4)) {
     my_columns = split_evenly(columns, part, parts);
   } else {
     my_rows = split_by_unit(sizes.rows, kTileRows, part, parts);

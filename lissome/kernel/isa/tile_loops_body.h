@@ -62,12 +62,10 @@ LISSOME_INLINE void run_tiles(const Call& call, const PanelU8S8& panel, int64_t 
   constexpr int64_t kColumn = kTileVectors * Floats::kWidth;
   const int64_t columns = (outputs + kColumn - 1) / kColumn;
   const int64_t blocks = (rows + kTileRows - 1) / kTileRows;
-  // Split whichever side leaves the parts more even; outputs when equal, so that each core keeps its own weights.
-  const int64_t worst_columns = (columns + parts - 1) / parts * blocks;
-  const int64_t worst_blocks = (blocks + parts - 1) / parts * columns;
   Range my_columns = {0, columns};
   Range my_rows = {0, rows};
-  if (worst_columns <= worst_blocks) {
+  const int64_t row_bytes = 4 * panel.tap_fours;  // of x, and of the weights of an output
+  if (shares_columns(blocks, columns, parts, rows * row_bytes, outputs * row_bytes)) {
     my_columns = split_evenly(columns, part, parts);
   } else {
     my_rows = split_by_unit(rows, kTileRows, part, parts);
