@@ -92,6 +92,29 @@ def find_sibling(core: int) -> int:
     raise Absent("no two processors here share a core")
 
 
+def pin_threads(pid: int, cores: list[int]) -> None:
+    for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(thread.name), cores)
+
+
+@contextlib.contextmanager
+def take_cores(cores: list[int]) -> Iterator[Enter]:
+    """Leaves the measured processes, which run already, one of their cores."""
+    moved: list[int] = []
+
+    def enter(measured: list[int]) -> None:
+        for pid in measured:
+            moved.append(pid)
+            pin_threads(pid, cores[:1])
+
+    try:
+        yield enter
+    finally:
+        for pid in moved:
+            with contextlib.suppress(OSError):  # it has ended
+                pin_threads(pid, cores)
+
+
 @contextlib.contextmanager
 def run_nothing() -> Iterator[Enter]:
     yield lambda measured: None
@@ -110,7 +133,9 @@ def make_scene(name: str, cores: list[int]) -> contextlib.AbstractContextManager
     if name == "quota":
         find_quota_folder()
         return limit_quota(cores)
+    if name == "core taken":
+        return take_cores(cores)
     return run_loads(BUSY, [find_sibling(cores[-1])])
 
 
-SCENES = ("quiet", "one busy", "all busy", "bursts", "quota", "sibling busy")
+SCENES = ("quiet", "one busy", "all busy", "bursts", "quota", "core taken", "sibling busy")
