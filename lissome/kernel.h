@@ -21,6 +21,7 @@
 #include "lissome/kernel/elementwise/dropout.h"
 #include "lissome/kernel/elementwise/elementwise.h"
 #include "lissome/kernel/elementwise/lut_u8.h"
+#include "lissome/kernel/elementwise/reduce.h"
 #include "lissome/kernel/gemm/linear_bf16.h"
 #include "lissome/kernel/gemm/linear_f32.h"
 #include "lissome/kernel/gemm/linear_u8s8.h"

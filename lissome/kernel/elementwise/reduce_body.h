@@ -3,8 +3,8 @@
 
 #include "lissome/kernel/isa/vector_bf16.h"
 
+#include "lissome/kernel/elementwise/reduce.h"
 #include "lissome/kernel/gemm/split.h"
-#include "lissome/kernel/move/move.h"
 
 namespace lissome {
 namespace {

@@ -1,4 +1,4 @@
-// Kernels that move bytes: strided copies, concatenations, rows chosen by index, and sums over one axis.
+// Kernels that move bytes: strided copies, concatenations, padding, and rows chosen by index.
 #pragma once
 
 #include <cstdint>
@@ -49,14 +49,6 @@ struct PadCall {
   uint64_t value = 0;  // its first bytes are those of an item
 };
 
-// y[o, k, i] = the sum of x[o, 0..k, i], in f32 (added up in double) or i64.
-struct CumulateCall {
-  const void* x = nullptr;
-  void* y = nullptr;
-  int64_t outer = 1, count = 1, inner = 1;
-  bool integers = false;
-};
-
 // How the rows of a table lie: one behind the other, or packed as linear_f32 or linear_bf16 read a weight.
 enum class TableLayout : uint8_t { rows, linear_f32, linear_bf16 };
 
@@ -72,26 +64,5 @@ struct GatherRowsCall {
   bool negative_allowed = false;  // counts from the end, as indexing does; embeddings refuse
   TableLayout layout = TableLayout::rows;
 };
-
-enum class Reduction : uint8_t {
-  sum,
-  mean,
-  norm,  // the root of the sum of squares
-  maximum,
-  minimum,
-};
-
-// y[outer, inner] = reduction over the middle axis of x[outer, count, inner].
-// find_largest writes where the largest of them stands (the first of several, or the first NaN), as i64, instead.
-template <typename T>
-struct ReduceCallOf {
-  const T* x = nullptr;
-  T* y = nullptr;
-  int64_t* positions = nullptr;
-  int64_t outer = 1, count = 1, inner = 1;
-  Reduction reduction = Reduction::sum;
-};
-using ReduceCall = ReduceCallOf<float>;
-using ReduceBf16Call = ReduceCallOf<uint16_t>;  // sums in f32
 
 }  // namespace lissome
