@@ -10,6 +10,7 @@
 #include "lissome/lower.h"
 #include "lissome/runtime/step/conv/conv_u8s8_steps.h"
 #include "lissome/runtime/step/winograd/winograd_steps.h"
+#include "lissome/runtime/step/winograd/winograd_u8s8_steps.h"
 
 namespace lissome {
 namespace {

@@ -10,8 +10,10 @@
 #include "lissome/lower/candidate/refusals.h"
 #include "lissome/lower/tensors.h"
 #include "lissome/runtime/step/conv/conv_u8s8_steps.h"
+#include "lissome/runtime/step/depthwise/depthwise_u8s8_steps.h"
 #include "lissome/runtime/step/elementwise/elementwise_steps.h"
 #include "lissome/runtime/step/gemm/linear_u8s8_steps.h"
+#include "lissome/runtime/step/winograd/winograd_u8s8_steps.h"
 
 namespace lissome {
 namespace {

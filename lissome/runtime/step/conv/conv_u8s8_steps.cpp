@@ -8,11 +8,6 @@
 namespace lissome {
 namespace {
 
-// What is read outside of x.
-void require_border(const StepBinder& binder, const BorderedConvU8S8Values& step, int64_t channels) {
-  binder.require_sizes(binder.value(step.border), {channels});
-}
-
 void bind_quantize_image(StepBinder& binder, const QuantizeImageStep& step) {
   const PlacedValue& x = binder.value(step.x);
   const PlacedValue& y = binder.value(step.y);
@@ -43,7 +38,7 @@ void bind_conv_u8s8(StepBinder& binder, const ConvU8S8Step& step) {
                                          choose_runs(call.window, call.groups));
   binder.require_sizes(binder.value(step.weight), {call.groups * block});
   read_output(binder, step, call, y, call.out_channels);
-  require_border(binder, step, call.in_channels);
+  binder.require_sizes(binder.value(step.border), {call.in_channels});
   binder.set_call("conv_u8s8", call);
   binder.point(&ConvU8S8Call::x, step.x);
   binder.point(&ConvU8S8Call::weight, step.weight);
@@ -56,76 +51,6 @@ void bind_conv_u8s8(StepBinder& binder, const ConvU8S8Step& step) {
                   static_cast<double>(x.elements() + 4 * y.elements()));
   const int64_t scratch = conv_u8s8_scratch(call.window, call.in_channels);
   if (can_run(Isa::avx2)) binder.point_scratch(&ConvU8S8Call::scratch, {binder.parts(), scratch});
-}
-
-void bind_winograd_u8s8(StepBinder& binder, const WinogradU8S8Step& step) {
-  const PlacedValue& x = binder.value(step.x);
-  const PlacedValue& y = binder.value(step.y);
-  WinogradU8S8Call call;
-  const WindowSizes sizes = read_window(binder, step.window, x, y, call.window);
-  require_winograd_window(binder, call.window, sizes.groups);
-  binder.require(sizes.in_channels % kWinogradBytes == 0 && sizes.out_channels % kWinogradBytes == 0,
-                 "it takes multiples of ", kWinogradBytes, " channels");
-  call.tile = kWinogradByteTile, call.in_channels = sizes.in_channels;
-  call.out_channels = call.y_stride = call.residual_stride = sizes.out_channels;
-  const int64_t packed = packed_winograd_u8s8_size(call.out_channels, call.in_channels);
-  binder.require_sizes(binder.value(step.weight), {packed});
-  read_output(binder, step, call, y, call.out_channels);
-  require_border(binder, step, call.in_channels);
-  const auto products = static_cast<double>(y.elements()) * static_cast<double>(call.in_channels * 9);
-  binder.set_products(products, Dtype::u8);
-  binder.set_work(products / 4, static_cast<double>(x.elements() + 4 * y.elements() + 2 * packed));
-  choose_winograd_u8s8_blocks(call, binder.parts());
-  binder.set_call("winograd_u8s8", call);
-  binder.point(&WinogradU8S8Call::x, step.x);
-  binder.point(&WinogradU8S8Call::weight, step.weight);
-  binder.point(&WinogradU8S8Call::zeros, step.border);
-  binder.point_scratch(&WinogradU8S8Call::scratch, {binder.parts(), winograd_u8s8_scratch(call)});
-  point_output<WinogradU8S8Call>(binder, step);
-}
-
-// All of a call whose channels of y are those of x, but for its window and groups. `inputs`: channels that each of y
-// reads; `speed`: products of a plain convolution in the time of one.
-template <typename Call>
-void bind_channels(StepBinder& binder, const ConvU8S8Values& step, std::string_view kernel, Call& call,
-                   int64_t channels, int64_t packed, int64_t inputs, double speed) {
-  const PlacedValue& x = binder.value(step.x);
-  const PlacedValue& y = binder.value(step.y);
-  const Window& w = call.window;
-  call.channels = call.y_stride = call.residual_stride = channels;
-  binder.require_sizes(binder.value(step.weight), {packed});
-  read_output(binder, step, call, y, channels);
-  binder.set_call(kernel, call);
-  binder.point(&Call::x, step.x);
-  binder.point(&Call::weight, step.weight);
-  point_output<Call>(binder, step);
-  const auto products =
-      static_cast<double>(y.elements()) * static_cast<double>(w.kernel_height * w.kernel_width * inputs);
-  binder.set_products(products, Dtype::u8);
-  binder.set_work(products / speed, static_cast<double>(x.elements() + 4 * y.elements()));
-}
-
-void bind_depthwise_u8s8(StepBinder& binder, const DepthwiseU8S8Step& step) {
-  DepthwiseU8S8Call call;
-  const WindowSizes sizes = read_window(binder, step.window, binder.value(step.x), binder.value(step.y), call.window);
-  const Window& w = call.window;
-  binder.require(sizes.in_channels == sizes.out_channels, "channels of x and y differ");
-  binder.require(takes_depthwise_u8s8(w), "the window is ", w.kernel_height, "x", w.kernel_width, ", dilated by ",
-                 w.dilation_width, ": too large");
-  bind_channels(binder, step, "depthwise_u8s8", call, sizes.in_channels,
-                packed_depthwise_u8s8_size(sizes.in_channels, w), 1, 0.25);
-}
-
-void bind_grouped_u8s8(StepBinder& binder, const GroupedU8S8Step& step) {
-  GroupedU8S8Call call;
-  const WindowSizes sizes = read_window(binder, step.window, binder.value(step.x), binder.value(step.y), call.window);
-  const Window& w = call.window;
-  call.group = sizes.in_channels / sizes.groups;
-  binder.require(takes_grouped_u8s8(call.group, sizes.out_channels / sizes.groups, w), "groups of ", call.group,
-                 " channels, a window of ", w.kernel_height, "x", w.kernel_width,
-                 ": it takes groups of 2, 4, 8, 16 or 32 and small windows");
-  bind_channels(binder, step, "grouped_u8s8", call, sizes.in_channels,
-                packed_grouped_u8s8_size(sizes.in_channels, call.group, w), call.group, 2);
 }
 
 void bind_conv_transposed_u8s8(StepBinder& binder, const ConvTransposedU8S8Step& step) {
@@ -166,9 +91,6 @@ void bind_conv_transposed_u8s8(StepBinder& binder, const ConvTransposedU8S8Step&
 
 std::vector<StepRow> list_conv_u8s8_steps() {
   return {declare_step<ConvU8S8Step, bind_conv_u8s8>(),
-          declare_step<WinogradU8S8Step, bind_winograd_u8s8>(),
-          declare_step<DepthwiseU8S8Step, bind_depthwise_u8s8>(),
-          declare_step<GroupedU8S8Step, bind_grouped_u8s8>(),
           declare_step<ConvTransposedU8S8Step, bind_conv_transposed_u8s8>(),
           declare_step<QuantizeImageStep, bind_quantize_image>()};
 }

@@ -1,5 +1,4 @@
-// Convolutions by tiles, with fewer products; see kernel/winograd/winograd_f32.h. The one of u8 stands with the other
-// convolutions of u8.
+// Convolutions of floats by tiles, with fewer products; see kernel/winograd/winograd_f32.h.
 #pragma once
 
 #include "lissome/runtime/step/conv/conv_values.h"
