@@ -27,7 +27,7 @@ enum class Fit : uint8_t {
   slides,      // a window may leave some lines over: one line more or fewer may fit, not eight, not a single one
   broadcasts,  // 1 fits too
   holds,       // it must only be large enough: one of size 1 is not
-  any,         // what is reduced, indexed by data or resampled
+  any,         // the step declares that it is open
 };
 
 struct FitRow {
@@ -51,20 +51,6 @@ const FitRow kFits[] = {
     {" pack_conv_f32 pack_conv_bf16 ", " weight ", {0, 1}, Fit::rounds},
     {" elementwise ", " operand ", {0, 1, 2, 3}, Fit::broadcasts},
     {" matmul_f32 matmul_bf16 ", " a b ", {0}, Fit::broadcasts},
-    {" attention attention_bf16 attention_u8s8 attention_gradient attention_gradient_bf16 ",
-     " mask ",
-     {0, 1},
-     Fit::any},
-    {" interpolate interpolate_bf16 ", " image ", {2, 3}, Fit::any},
-    {" channel_sums batch_norm_statistics batch_norm_gradients ", " x ", {0, 2, 3}, Fit::any},
-    {" find_largest reduce ", " x ", {1}, Fit::any},
-    {" reduce ", " x ", {2, 3}, Fit::any},
-    {" view ", " measured ", {0, 1}, Fit::any},
-    {" gather ", " x ", {0, 1}, Fit::any},
-    {" topk ", " x ", {1, 2}, Fit::any},
-    {" gather_rows embedding_gradient ", " table ", {0}, Fit::any},
-    {" nll_loss ", " logarithms ", {1}, Fit::any},
-    {" offload ", " x ", {0, 1}, Fit::any},
 };
 
 bool names(std::string_view list, std::string_view word) {
@@ -118,11 +104,11 @@ class StepBreaker {
   }
 
  private:
-  Fit find_fit_here(std::string_view value, size_t dim) const {
+  Fit find_fit_here(const ValueRule& rule, size_t dim) const {
     const bool slices = step_.kernel == "view" && step_.attributes.text("form", "") == "slice" &&
                         step_.attributes.integer("dim", -1) == static_cast<int64_t>(dim);
-    if (slices) return value == "x" ? Fit::holds : Fit::any;
-    return find_fit(step_.kernel, value, dim);
+    if (slices) return rule.name == "x" ? Fit::holds : Fit::any;
+    return (rule.open >> dim & 1) != 0 ? Fit::any : find_fit(step_.kernel, rule.name, dim);
   }
 
   // A fault that the plan's own check tells, which need not name the kernel.
@@ -234,9 +220,9 @@ class StepBreaker {
     replace("control", sizes, true);
     // Rows that are summed alone may be as many as they like.
     const bool is_alone = step_.kernel == "channel_sums" && rule.name == "dy" && !is_value(step_.operands[0]);
-    const std::string_view name = is_alone ? "x" : rule.name;
+    const ValueRule& as = is_alone ? schema_.operands[0] : rule;
     for (size_t d = 0; d < sizes.size(); ++d) {
-      for (const int64_t by : list_changes(find_fit_here(name, d), sizes[d])) {
+      for (const int64_t by : list_changes(find_fit_here(as, d), sizes[d])) {
         Sizes other = sizes;
         other[d] += by;
         replace("size " + std::to_string(d) + (by > 0 ? " larger" : " smaller"), other, false);
@@ -301,7 +287,7 @@ class StepBreaker {
   void break_result_sizes(PlanValueId value, const ValueRule& rule, const std::string& what) const {
     const Sizes sizes = seed_.sizes_of(value);
     for (size_t d = 0; d < sizes.size(); ++d) {
-      for (const int64_t by : list_changes(find_fit_here(rule.name, d), sizes[d])) {
+      for (const int64_t by : list_changes(find_fit_here(rule, d), sizes[d])) {
         Twin twin = make(what + ": size " + std::to_string(d) + (by > 0 ? " larger" : " smaller"), {});
         Json& size = twin.plan["values"][static_cast<size_t>(value)]["sizes"][d];
         if (size.is_string()) {

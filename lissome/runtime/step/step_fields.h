@@ -8,6 +8,7 @@
 //     fields.integer("outputs", step.outputs, 1, kLargestBytes, kRequired);
 //     fields.result("y", step.y, {Dtype::f32});
 //     fields.reuses(step.bias);                                           // y may take its memory
+//     fields.leaves_open(step.x, {1});                                    // any size fits there
 //   }
 //
 // from which follow the schema that plans from files are checked against, the form in a plan (PlanStep), what a binder
@@ -15,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,12 +71,13 @@ class SchemaFields {
   void no_operand(std::string_view name) {
     add_operand(nullptr, {name, DtypeSet({}), ValueLayout::row_major, Presence::absent});
   }
-  void result(std::string_view name, const Result&, DtypeSet dtypes, ValueLayout layout = ValueLayout::row_major) {
-    results.push_back({name, dtypes, layout, Presence::required});
-  }
-  void result(std::string_view name, const OptionalResult&, DtypeSet dtypes,
+  void result(std::string_view name, const Result& member, DtypeSet dtypes,
               ValueLayout layout = ValueLayout::row_major) {
-    results.push_back({name, dtypes, layout, Presence::optional});
+    add_result(&member, {name, dtypes, layout, Presence::required});
+  }
+  void result(std::string_view name, const OptionalResult& member, DtypeSet dtypes,
+              ValueLayout layout = ValueLayout::row_major) {
+    add_result(&member, {name, dtypes, layout, Presence::optional});
   }
 
   template <typename... Required>
@@ -114,14 +117,30 @@ class SchemaFields {
       if (members_[i] == &member) reusable |= ~uint32_t{0} << i;
     }
   }
+  // Dimensions of a value, which describe() has named before, that may have any size whatever the other values have.
+  template <typename Member>
+  void leaves_open(const Member& member, std::initializer_list<int> dims) {
+    uint32_t open = 0;
+    for (const int dim : dims) open |= uint32_t{1} << dim;
+    for (size_t i = 0; i < members_.size(); ++i) {
+      if (members_[i] == &member) operands[i].open = open;
+    }
+    for (size_t i = 0; i < result_members_.size(); ++i) {
+      if (result_members_[i] == &member) results[i].open = open;
+    }
+  }
 
  private:
   void add_operand(const void* member, const ValueRule& rule) {
     members_.push_back(member);
     operands.push_back(rule);
   }
+  void add_result(const void* member, const ValueRule& rule) {
+    result_members_.push_back(member);
+    results.push_back(rule);
+  }
 
-  std::vector<const void*> members_;
+  std::vector<const void*> members_, result_members_;  // of operands, of results
 };
 
 // Writes a struct into the step of a plan. An optional attribute with the value of a new struct is left out, as are
@@ -172,6 +191,8 @@ class StepWriter {
 
   template <typename Member>
   void reuses(const Member&) {}
+  template <typename Member>
+  void leaves_open(const Member&, std::initializer_list<int>) {}
 
   // Leaves out what `defaults`, the attributes of a new struct, has too, but for those that `rules` require.
   void finish(const PlanStep& defaults, std::span<const AttributeRule> rules);
@@ -232,6 +253,8 @@ class StepReader {
 
   template <typename Member>
   void reuses(const Member&) {}
+  template <typename Member>
+  void leaves_open(const Member&, std::initializer_list<int>) {}
 
  private:
   PlanValueId next() { return take(step_.operands, operand_); }

@@ -1,5 +1,5 @@
-// Every kind of step gives what its portable form gives on each level of instruction sets that this processor has, with
-// one part and three: on the cases that its checks are tested with, filled with random numbers.
+// The steps of hand-made cases give what their portable form gives on each level of instruction sets that this
+// processor has, with one part and three: on the cases that its checks are tested with, filled with random numbers.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -39,7 +39,7 @@ Plan make_plan(const StepCase& from);
 // Empty when the step binds and runs; else what it is refused with. Checks that that is invalid_input.
 std::string refuse(const StepCase& from);
 
-// Those of convolutions, pools, products, bytes and recurrent layers, each kind of step at least once.
+// Those of convolutions, pools, products, bytes and recurrent layers.
 std::vector<StepCase> list_product_cases();
 
 }  // namespace lissome

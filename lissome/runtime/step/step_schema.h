@@ -58,6 +58,7 @@ struct ValueRule {
   DtypeSet dtypes;
   ValueLayout layout = ValueLayout::row_major;
   Presence presence = Presence::required;
+  uint32_t open = 0;  // bit d: nothing else of the step fixes the size of dimension d
 };
 
 enum class AttributeType : uint8_t { integer, number, text, integers, texts };

@@ -55,7 +55,7 @@ StepCase make_case(const std::string& name, Entries attributes, const std::vecto
                    const std::vector<CaseValue>& results);
 // x -> file -> y; `at`: the step that is looked at.
 StepCase make_spill(size_t at);
-// One of each form of each kind of step.
+// Forms of steps, made by hand.
 const std::vector<StepCase>& list_cases();
 const StepCase& find_case(std::string_view name);
 

@@ -33,6 +33,7 @@ struct AttentionValues {
     fields.operand("k", step.k, {dtype}, ValueLayout::dense_rows);
     fields.operand("v", step.v, {dtype}, ValueLayout::dense_rows);
     fields.operand("mask", step.mask, {dtype, Dtype::boolean}, ValueLayout::dense_rows);
+    fields.leaves_open(step.mask, {0, 1});
   }
 };
 

@@ -46,6 +46,7 @@ struct ReduceStep {
   template <typename Self, typename Fields>
   static void describe(Self& step, Fields& fields) {
     fields.operand("x", step.x, {Dtype::f32, Dtype::bf16}, ValueLayout::dense);
+    fields.leaves_open(step.x, {1, 2, 3});
     fields.result("y", step.y, {Dtype::f32, Dtype::bf16});
     fields.text("reduction", step.reduction, is_reduction);
     fields.integer("first", step.first, 0, kMostDimension, kRequired);
@@ -72,6 +73,7 @@ struct FindLargestStep {
   template <typename Self, typename Fields>
   static void describe(Self& step, Fields& fields) {
     fields.operand("x", step.x, {Dtype::f32});
+    fields.leaves_open(step.x, {1});
     fields.result("positions", step.positions, {Dtype::i64});
     fields.integer("dim", step.dim, 0, kMostDimension, kRequired);
   }

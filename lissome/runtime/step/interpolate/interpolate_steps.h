@@ -17,7 +17,9 @@ struct InterpolateValues {
   template <typename Self, typename Fields>
   static void describe(Self& step, Fields& fields, Dtype dtype) {
     fields.operand("image", step.x, {dtype}, ValueLayout::channels_last);
+    fields.leaves_open(step.x, {2, 3});
     fields.result("image", step.y, {dtype}, ValueLayout::channels_last);
+    fields.leaves_open(step.y, {2, 3});
     fields.flag("bilinear", step.bilinear);
     fields.flag("aligned_corners", step.aligned_corners);
     fields.number("scale_height", step.scale_height, 0, kLargestScale);

@@ -43,6 +43,7 @@ struct NllLossStep : LabelledValues {
   template <typename Self, typename Fields>
   static void describe(Self& step, Fields& fields) {
     LabelledValues::describe(step, fields);
+    fields.leaves_open(step.logarithms, {1});
     fields.result("loss", step.loss, {Dtype::f32});
     fields.result("counted", step.counted, {Dtype::f32});
   }

@@ -25,6 +25,7 @@ struct EmbeddingGradientStep {
     fields.operand("dy", step.dy, {Dtype::f32});
     fields.operand("indices", step.indices, {Dtype::i64});
     fields.result("table", step.table, {Dtype::f32});
+    fields.leaves_open(step.table, {0});
     fields.integer("padding", step.padding, INT64_MIN, INT64_MAX, kRequired);
   }
 };

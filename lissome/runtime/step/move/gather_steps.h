@@ -42,6 +42,7 @@ struct GatherRowsStep {
   template <typename Self, typename Fields>
   static void describe(Self& step, Fields& fields) {
     fields.operand("table", step.table, DtypeSet::all());
+    fields.leaves_open(step.table, {0});
     fields.operand("indices", step.indices, kIndexDtypes);
     fields.result("y", step.y, DtypeSet::all());
     fields.flag("negative_allowed", step.negative_allowed);
@@ -97,6 +98,7 @@ struct GatherStep {
   template <typename Self, typename Fields>
   static void describe(Self& step, Fields& fields) {
     fields.operand("x", step.x, DtypeSet::all());
+    fields.leaves_open(step.x, {0, 1});
     fields.operand("index", step.index, kIndexDtypes, ValueLayout::any);
     fields.operand("another index", step.more_indices, kIndexDtypes, ValueLayout::any);
     fields.result("y", step.y, DtypeSet::all());

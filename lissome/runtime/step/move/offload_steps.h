@@ -16,6 +16,7 @@ struct OffloadStep {
   template <typename Self, typename Fields>
   static void describe(Self& step, Fields& fields) {
     fields.operand("x", step.x, DtypeSet::all(), ValueLayout::dense);
+    fields.leaves_open(step.x, {0, 1});
     fields.result("ticket", step.ticket, {Dtype::i64});
   }
 };

@@ -78,6 +78,7 @@ struct ViewStep {
   static void describe(Self& self, Fields& fields) {
     fields.operand("x", self.x, DtypeSet::all(), ValueLayout::any);
     fields.operand("measured", self.measured, DtypeSet::all(), ValueLayout::any);
+    fields.leaves_open(self.measured, {0, 1});
     fields.result("y", self.y, DtypeSet::all(), ValueLayout::any);
     fields.text("form", self.form, is_view_form, kRequired);
     fields.integers("dims", self.dims, 0, kMostDimension);

@@ -38,6 +38,7 @@ struct BatchNormStatisticsStep {
   static void describe(Self& step, Fields& fields) {
     fields.operand("sums", step.sums, {Dtype::f64});
     fields.operand("x", step.x, kRowDtypes, ValueLayout::channels_last);
+    fields.leaves_open(step.x, {0, 2, 3});
     fields.operand("weight", step.weight, {Dtype::f32});
     fields.operand("bias", step.bias, {Dtype::f32});
     fields.operand("running mean", step.running_mean, {Dtype::f32});
@@ -86,6 +87,7 @@ struct BatchNormGradientsStep {
     fields.operand("weight", step.weight, {Dtype::f32});
     fields.operand("reciprocal deviation", step.reciprocal_deviation, {Dtype::f32});
     fields.operand("x", step.x, kRowDtypes, ValueLayout::channels_last);
+    fields.leaves_open(step.x, {0, 2, 3});
     fields.result("weight gradient", step.weight_gradient, {Dtype::f32});
     fields.result("bias gradient", step.bias_gradient, {Dtype::f32});
     fields.result("dy scale", step.dy_scale, {Dtype::f32});

@@ -51,6 +51,7 @@ struct ChannelSumsStep {
   template <typename Self, typename Fields>
   static void describe(Self& step, Fields& fields) {
     fields.operand("x", step.x, kRowDtypes, ValueLayout::channels_last);
+    fields.leaves_open(step.x, {0, 2, 3});
     fields.operand("dy", step.dy, kRowDtypes, ValueLayout::channels_last);
     fields.operand("mask", step.mask, kRowDtypes, ValueLayout::channels_last);
     fields.operand("mean", step.mean, {Dtype::f32});

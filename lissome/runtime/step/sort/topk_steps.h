@@ -29,6 +29,7 @@ struct TopkStep {
   template <typename Self, typename Fields>
   static void describe(Self& step, Fields& fields) {
     fields.operand("x", step.x, {Dtype::f32});
+    fields.leaves_open(step.x, {1, 2});
     fields.result("values", step.values, {Dtype::f32});
     fields.result("positions", step.positions, {Dtype::i64});
     fields.flag("largest", step.largest);
