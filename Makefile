@@ -82,7 +82,7 @@ bench-train: ## compare steps of training with eager PyTorch and torch.compile, 
 
 format: ## clang-format over all C++ files
 	@tools/setup format
-	git ls-files '*.cpp' '*.h' '*.cu' | xargs clang-format-19 -i
+	git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' | xargs clang-format-19 -i
 
 bench-processes: ## what --compress saves and --bucket hides when two processes train over a shaped link (needs root)
 	@tools/setup demo

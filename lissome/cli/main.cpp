@@ -52,8 +52,8 @@ std::string make_help() {
   for (const TorchCommand& command : kTorchCommands) add(command.name, command.summary);
   for (const Command& command : kCommands) add(command.name, command.summary);
   return text +
-         "\nA MODEL is a .pt2 of torch.export.save or a .lissome. Exit codes: 0 done, 1 failed, 2 usage, 3 goal not "
-         "met,\n"
+         "\nA MODEL is a .pt2 of torch.export.save or a .lissome. Exit codes: 0 done, 1 failed, 2 usage, 3 goal or "
+         "budget not met,\n"
          "4 a model or data file refused, 130 interrupted.\n";
 }
 

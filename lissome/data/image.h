@@ -23,7 +23,7 @@ Array decode_image(std::span<const std::byte> bytes, int64_t channels, const std
 // have to become larger than 2^24 pixels.
 Array fit_image(const Array& image, int64_t height, int64_t width, const std::string& source);
 
-// Both for a file.
+// Decodes and fits the image of a file.
 Array load_image(const std::string& path, int64_t channels, int64_t height, int64_t width);
 
 }  // namespace lissome

@@ -14,7 +14,7 @@ enum class Isa : uint8_t { portable, avx2, avx512, avx512_vnni, avx512_bf16, amx
 
 // Does part `part` of `parts` of the work of one call; the parts together do all of it, in any order, on any threads.
 // `call` points to the call structure of the kernel (LinearF32Call for "linear_f32"). Nothing is allocated or locked;
-// denormals are flushed if the caller's thread says so (see runtime/denormals.h).
+// denormals are flushed if the caller's thread says so (see runtime/session/denormals.h).
 using KernelFunction = void (*)(const void* call, int part, int parts);
 
 struct KernelRow {

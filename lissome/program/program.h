@@ -1,6 +1,6 @@
 // The one representation of a model. A program is a list of nodes in topological order over values; weights and state
 // are values that come with a tensor. Everything here is plain data: uses, lifetimes, shapes and effects are computed
-// beside it (bind.h, effects.h) and thrown away after a change.
+// beside it (program/purify) and thrown away after a change.
 #pragma once
 
 #include <ATen/core/Tensor.h>

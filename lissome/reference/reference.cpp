@@ -1,5 +1,5 @@
 // liblissome_reference.so: runs the reference steps of a plan through PyTorch's dispatcher. The runtime loads it when a
-// plan holds such steps; everything goes through the interface of runtime/reference.h.
+// plan holds such steps; everything goes through the interface of runtime/session/reference.h.
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>

@@ -77,7 +77,7 @@ class Search {
   void set_up_judge(const Dataset* data);
   void judge_by(Metric metric, OutputRows outputs);  // `outputs`: the original's on the held-out samples
   double time_sample();                              // seconds, by the original
-  // That fit into a share of the time.
+  // Samples that fit into a share of the time.
   int64_t count_affordable_samples(double share, double seconds_each) const;
   void shorten_data(double seconds_each);  // to what the time allows
   bool is_allowed(double loss) const;

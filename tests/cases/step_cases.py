@@ -8,7 +8,9 @@
 
 Tests draw `rows` from 1 to 9; timings take 512. What stands in braces is computed of these numbers; "half = rows//2"
 behind them names one more. A case with ", force PATTERN KERNEL" behind the word takes that kernel for what the pattern
-matches, as --kernel does. A head goes on after a comma, a statement inside brackets and after a comma or "=": in lines
+matches, as --kernel does. Inputs and parameters are drawn by dtype: f32 normal, i64 0 to 3; those whose names are s, s1, scale... or
+var... are positive, as scales and variances must be. NaN, infinities and zeros are placed among the numbers unless the
+text names an op that adds many of them up (keeps_special_numbers() in case_agreement.cpp). A head goes on after a comma, a statement inside brackets and after a comma or "=": in lines
 that are indented further.
 
     step_cases.py FOLDER [--middle | --timed | --seed N]

@@ -17,7 +17,7 @@ struct PieceWeight {
   int64_t all_taps() const { return conv.window.kernel_height * conv.window.kernel_width; }
   int64_t output_stride() const { return conv.transposed ? all_taps() : piece.inputs * all_taps(); }
   int64_t input_stride() const { return conv.transposed ? piece.outputs * all_taps() : all_taps(); }
-  // That of the first output and input of the piece.
+  // Where the weight of the first output and input of the piece stands.
   int64_t first() const { return conv.transposed ? piece.x_offset * input_stride() : piece.y_offset * output_stride(); }
 
   // From the weight of an output's first input and tap to that of packed input k; -1 beyond the last.

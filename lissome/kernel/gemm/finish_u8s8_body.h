@@ -153,7 +153,7 @@ LISSOME_INLINE bool gives_plain_bytes(const OutputU8S8& output) {
          (activation == Activation::none || activation == Activation::relu || activation == Activation::clamp);
 }
 
-// Such a tile, finished in its registers.
+// A tile whose results are bytes, finished in its registers.
 template <int Rows, int Vectors>
 LISSOME_INLINE void store_bytes(const OutputU8S8& output, TilePlace place, Ints (&sums)[Rows][Vectors]) {
   // Bytes stop at their zero point by themselves.

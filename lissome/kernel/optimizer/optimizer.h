@@ -1,6 +1,6 @@
 // The updates of training: one pass over a weight, its gradient and its states. Each call scales the gradient (by one
 // number: what a loss was scaled by and what clipping leaves), decays, updates, and hands out the new weight in bf16
-// where asked. Factors are doubles, because 1 - 0.999 in f32 is off by 5e-5. train/optimizer.h makes these calls.
+// where asked. Factors are doubles, because 1 - 0.999 in f32 is off by 5e-5. train/optim/optimizer.h makes these calls.
 #pragma once
 
 #include <cstdint>

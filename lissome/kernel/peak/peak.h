@@ -1,5 +1,5 @@
 // Loops that do nothing but what a processor's limits are counted in: products in registers, bytes read. They measure
-// the machine (runtime/peaks.h); plans never name them.
+// the machine (runtime/session/peaks.h); plans never name them.
 #pragma once
 
 #include <cstdint>

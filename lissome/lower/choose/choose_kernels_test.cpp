@@ -224,7 +224,7 @@ TEST_CASE("each form of attention can be asked for") {
   }
 }
 
-TEST_CASE("a kernel that was asked for and refuses is told") {
+TEST_CASE("a kernel that was asked for and refuses is reported") {
   LowerOptions options;
   options.effort = Effort::fast;
   options.forced = {{"3", "linear_bf16"}};

@@ -10,7 +10,7 @@
 namespace lissome {
 namespace {
 
-// Their first result has the sizes of the first operand.
+// Ops whose first result has the sizes of the first operand.
 constexpr std::array kLikeOperand = {"aten::layer_norm",        "aten::native_layer_norm",
                                      "aten::group_norm",        "aten::native_group_norm",
                                      "aten::instance_norm",     "aten::batch_norm",

@@ -1,4 +1,4 @@
-// Counted random numbers: a pure function of a seed, see kernel/dropout.h, which says what they are.
+// Counted random numbers: a pure function of a seed, see kernel/elementwise/dropout.h, which says what they are.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/where.h>

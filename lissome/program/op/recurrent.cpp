@@ -1,6 +1,6 @@
 // One layer of LSTM or GRU in one or both directions, without what its inputs contribute: that is one linear for all
 // steps, which stands in front and is compressed like any other. `gates` are its results, [steps, batch, directions *
-// gates * size] or [batch, steps, ...]; formulas as in kernel/recurrent.h.
+// gates * size] or [batch, steps, ...]; formulas as in kernel/recurrent/recurrent.h.
 //
 //   weight [directions, gates * size, size]: f32 as it is; bf16 multiplies h rounded to bf16; s8 with weight_scales f32
 //   [directions, gates * size] multiplies h as linear_dynamic_int8 does. Sums, gates and states are f32.

@@ -122,7 +122,7 @@ TEST_CASE("plans whose transfers do not fit together are refused") {
   refuse([](Plan& plan) { plan.values[6].dtype = Dtype::f32; }, "must be i64");
 }
 
-TEST_CASE("a full disk is told, at binding and at a write, and leaves the session usable") {
+TEST_CASE("a full disk is reported, at binding and at a write, and leaves the session usable") {
   const TemporaryFolder folder;
   Session plain(std::make_shared<Plan>(make_plan(false)), {.threads = 2});
   Session spill(std::make_shared<Plan>(make_plan(true)), {.threads = 2, .offload_folder = folder.file(".")});

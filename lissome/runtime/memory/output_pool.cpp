@@ -53,7 +53,7 @@ OutputPool::Kept::Block OutputPool::Kept::allocate(int64_t bytes) {
   void* memory = std::aligned_alloc(64, static_cast<size_t>((bytes + 63) / 64 * 64));
   if (!memory) {
     allocator_memory().remove(bytes);
-    throw_error(ErrorKind::over_budget, "no memory for an output of ", bytes, " bytes");
+    throw_error(ErrorKind::over_budget, "the system has no memory for an output of ", bytes, " bytes");
   }
   return {memory, bytes};
 }

@@ -78,7 +78,7 @@ int64_t count_bytes(const std::vector<Pages>& list) {
   return bytes;
 }
 
-// Those of `list` that `others` do not hold.
+// Pages of `list` that `others` do not hold.
 std::vector<Pages> list_others(const std::vector<Pages>& list, const std::vector<Pages>& others) {
   std::vector<Pages> rest;
   for (const Pages& pages : list) {

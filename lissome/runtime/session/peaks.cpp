@@ -23,7 +23,7 @@ constexpr int kPeakTries = 7;
 constexpr double kTrySeconds = 5e-3;  // long enough for a clock of 25 ns, short enough to fall between neighbours
 constexpr int64_t kMemoryFloats = int64_t{1} << 26;  // 256 MiB over all threads, beyond any share of a cache
 
-// One kernel on all threads of the team at once.
+// One kernel on all threads of the pool at once.
 class PeakRun {
  public:
   PeakRun(KernelFunction kernel, int threads)

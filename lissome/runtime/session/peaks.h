@@ -16,7 +16,7 @@ struct MachinePeaks {
   // memory. A level that the processor does not report is 0.
   double read_l1 = 0, read_l2 = 0, read_l3 = 0, read_memory = 0;
   double barrier = 0;     // seconds of a stage that has an empty part for each thread; 0 for one thread
-  double region = 0;      // seconds to hand work to the team and get it back
+  double region = 0;      // seconds to hand work to the thread pool and get it back
   double page_fault = 0;  // seconds for the first touch of a 4 KiB page
 };
 

@@ -51,7 +51,7 @@ lissome_status guard(const Function& function) {
     last_error = error.message();
     return status_of(error.kind());
   } catch (const std::bad_alloc&) {
-    last_error = "no memory left";
+    last_error = "the system has no memory left";
     return LISSOME_OVER_BUDGET;
   } catch (const std::exception& error) {
     last_error = error.what();

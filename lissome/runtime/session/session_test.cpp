@@ -75,7 +75,7 @@ ErrorKind kind_of(const std::function<void()>& run) {
 
 }  // namespace
 
-TEST_CASE("what lies in the arena is told step by step") {
+TEST_CASE("the values in the arena are reported step by step") {
   const Plan plan = make_plan();
   const MemoryTimeline timeline = trace_arena(plan, std::vector<Sizes>{{3, 4}}, 1);
   CHECK(timeline.values == std::vector<int64_t>{3 * 4 * 4, 3 * 4 * 4});

@@ -96,7 +96,7 @@ StreamPool::StreamPool(std::shared_ptr<const Plan> plan, int streams, const Sess
 
 std::vector<Array> StreamPool::run(std::span<const TensorView> inputs) {
   const Turn turn(*this);
-  const ThreadPoolScope team(turn.stream());
+  const ThreadPoolScope pool(turn.stream());
   return sessions_[static_cast<size_t>(turn.stream())]->run(inputs);
 }
 

@@ -1,5 +1,5 @@
-// Whether the helpers of a team are worth waiting for: beside other work they may be off the processor just when they
-// hold a part, and then one thread alone is done sooner.
+// Whether the helpers of a thread pool are worth waiting for: beside other work they may be off the processor just when
+// they hold a part, and then one thread alone is done sooner.
 #pragma once
 
 #include <algorithm>

@@ -22,7 +22,7 @@ namespace {
 // neighbour would notice.
 constexpr int kLooks = 256;
 
-// Two threads of a team on one processor take turns with every wait, and since both offer it at each look, the system
+// Two threads of a pool on one processor take turns with every wait, and since both offer it at each look, the system
 // may leave them there for long: this thread goes to another one that it may use, if there is one.
 void leave_processor(int processor) {
   cpu_set_t allowed;
@@ -121,7 +121,7 @@ const OpenMp* find_openmp() {
   return openmp.parallel && openmp.thread_number ? &openmp : nullptr;
 }
 
-// OpenMP has a team for each thread that asks, whose members all have to come before its region ends.
+// OpenMP has a pool for each thread that asks, whose threads all have to come before its region ends.
 class OpenMpPool {
  public:
   void run(const OpenMp& openmp, int threads, const Region& region) {
@@ -136,12 +136,12 @@ class OpenMpPool {
 
  private:
   static void enter(void* argument) {
-    auto& team = *static_cast<OpenMpPool*>(argument);
+    auto& pool = *static_cast<OpenMpPool*>(argument);
     const FlushDenormals flush;
-    const int thread = team.openmp_->thread_number();
-    if (thread != 0) return team.progress_.work_as_helper(thread);
-    team.facts_ = team.progress_.work_as_owner(*team.region_);
-    team.left_ = now_nanoseconds();
+    const int thread = pool.openmp_->thread_number();
+    if (thread != 0) return pool.progress_.work_as_helper(thread);
+    pool.facts_ = pool.progress_.work_as_owner(*pool.region_);
+    pool.left_ = now_nanoseconds();
   }
 
   const OpenMp* openmp_ = nullptr;
@@ -154,17 +154,17 @@ class OpenMpPool {
 
 thread_local int current_pool = 0;
 
-// A team has no threads before its first region.
+// A pool has no threads before its first region.
 Workers& own_workers() {
-  static std::array<Workers, ThreadPoolScope::kThreadPools> teams;
-  return teams[static_cast<size_t>(current_pool)];
+  static std::array<Workers, ThreadPoolScope::kThreadPools> pools;
+  return pools[static_cast<size_t>(current_pool)];
 }
 
 }  // namespace
 
-ThreadPoolScope::ThreadPoolScope(int team) : before_(current_pool) {
-  LISSOME_CHECK(team >= 0 && team < kThreadPools, "team ", team);
-  current_pool = team;
+ThreadPoolScope::ThreadPoolScope(int pool) : before_(current_pool) {
+  LISSOME_CHECK(pool >= 0 && pool < kThreadPools, "thread pool ", pool);
+  current_pool = pool;
 }
 ThreadPoolScope::~ThreadPoolScope() { current_pool = before_; }
 
@@ -172,8 +172,8 @@ void run_region(int threads, const Region& region) {
   const FlushDenormals flush;
   if (threads <= 1) return run_alone(region);
   if (const OpenMp* openmp = chosen_openmp.load(std::memory_order_acquire)) {
-    thread_local OpenMpPool team;
-    return team.run(*openmp, threads, region);
+    thread_local OpenMpPool pool;
+    return pool.run(*openmp, threads, region);
   }
   own_workers().run(threads, region);
 }

@@ -1,8 +1,8 @@
 // The executor: runs stages of work on several threads. Each stage is cut into parts, which threads claim as they come,
 // so that a thread that is off the processor holds up no more than the part that it has claimed, and one that has not
 // begun holds up nothing. In a process without libtorch the threads are workers of our own, which spin briefly between
-// regions and then sleep; where libtorch is loaded it is the OpenMP team that libtorch uses too, so that two teams
-// never spin against each other.
+// regions and then sleep; where libtorch is loaded it is the OpenMP thread pool that libtorch uses too, so that two
+// pools never spin against each other.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ struct Region {
 inline constexpr int kMostParts = 1 << 15;
 
 // Returns when all stages have ended. `threads`: how many may take part, the caller's included. Regions take turns, but
-// for ThreadPoolScope. The team goes on without its helpers for a while where they were off the processor so much that
+// for ThreadPoolScope. The pool goes on without its helpers for a while where they were off the processor so much that
 // they brought nothing.
 void run_region(int threads, const Region& region);
 
-// Regions that this thread asks for while it stands run on a team of its own, 0 to kThreadPools - 1; elsewhere on team
-// 0. Only regions of one team take turns.
+// Regions that this thread asks for while it stands run on a pool of its own, 0 to kThreadPools - 1; elsewhere on pool
+// 0. Only regions of one pool take turns.
 class ThreadPoolScope {
  public:
-  explicit ThreadPoolScope(int team);
+  explicit ThreadPoolScope(int pool);
   ~ThreadPoolScope();
   ThreadPoolScope(const ThreadPoolScope&) = delete;
   ThreadPoolScope& operator=(const ThreadPoolScope&) = delete;
@@ -41,13 +41,13 @@ class ThreadPoolScope {
   int before_;
 };
 
-// Looks whether libtorch is loaded by now; the regions after that use its team. Called when a session is made.
+// Looks whether libtorch is loaded by now; the regions after that use its pool. Called when a session is made.
 void choose_executor();
 
 // "own workers" or "openmp": which form the next region takes.
 const char* executor_name();
 
-// For tests: called by every thread of a team before each claim and at each wait, from now on; null for nothing.
+// For tests: called by every thread of a pool before each claim and at each wait, from now on; null for nothing.
 void disturb_thread_pools(void (*pause)());
 
 }  // namespace lissome

@@ -1,4 +1,4 @@
-// A team runs every part once, stage after stage, whoever of its threads comes late or stays away.
+// A thread pool runs every part once, stage after stage, whoever of its threads comes late or stays away.
 #include "lissome/runtime/threads/thread_pool.h"
 
 #include <doctest/doctest.h>
@@ -68,23 +68,23 @@ struct Disturbed {
 
 }  // namespace
 
-TEST_CASE("a team runs every part once and stages in order") {
+TEST_CASE("a thread pool runs every part once and stages in order") {
   std::mt19937 random(1);
   for (int i = 0; i < 3000; ++i) check_same(1 + i % 9, random);
 }
 
-TEST_CASE("a team's results do not depend on when its threads come") {
+TEST_CASE("a thread pool's results do not depend on when its threads come") {
   const Disturbed disturbed(pause_at_random);
   std::mt19937 random(2);
   for (int i = 0; i < 1000; ++i) check_same(2 + i % 4, random);
 }
 
-TEST_CASE("teams of several callers do not meet") {
+TEST_CASE("pools of several callers do not meet") {
   const Disturbed disturbed(pause_at_random);
   std::vector<std::thread> callers;
   for (int t = 0; t < 4; ++t) {
     callers.emplace_back([t] {
-      const ThreadPoolScope team(t % 3);  // two of them take turns
+      const ThreadPoolScope pool(t % 3);  // two of them take turns
       std::mt19937 random(static_cast<unsigned>(t));
       for (int i = 0; i < 200; ++i) check_same(2 + t % 2, random);
     });

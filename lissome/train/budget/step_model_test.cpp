@@ -44,7 +44,7 @@ TEST_CASE("memory that is read later is not taken over") {
   model.nodes[1].in_place = {0};
   model.nodes[3].reads.push_back(0);
   CHECK(judge_schedule(model, make_plain_schedule(model), 0).peak == 260);
-  // Unless it was made again for that reader.
+  // Unless the value was recomputed for that reader.
   CHECK(judge_schedule(model, {0, 1, 2, 0, 3}, 0).peak == 170);
 }
 

@@ -1,7 +1,7 @@
 // Updates weights from gradients: AdamW, Adam, SGD, Lion and Adafactor, equal to PyTorch's. f32 weights on the CPU are
-// updated by the kernels of kernel/optimizer.h in one pass over memory, parallel over all weights; other weights by
-// ATen's ops with the same factors. Checks and unscales gradients, clips them by their global norm, and skips steps
-// whose gradients are not finite. States have names, so that snapshots do not depend on their order.
+// updated by the kernels of kernel/optimizer/optimizer.h in one pass over memory, parallel over all weights; other
+// weights by ATen's ops with the same factors. Checks and unscales gradients, clips them by their global norm, and
+// skips steps whose gradients are not finite. States have names, so that snapshots do not depend on their order.
 #pragma once
 
 #include <ATen/core/Tensor.h>

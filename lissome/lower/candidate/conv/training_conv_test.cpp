@@ -95,7 +95,7 @@ std::string replace_weight(const std::string& weight) {
   return text.replace(text.find("WEIGHT"), 6, weight);
 }
 
-TEST_CASE("a norm's gradient makes ReLU's mask of what was normalized, also where that was made again") {
+TEST_CASE("a norm's gradient makes ReLU's mask of what was normalized, also where that was recomputed") {
   const std::string same = replace_weight("%w");
   check_program(same.c_str(), {},
                 {at::randn({3, 20, 9, 8}), at::randn({20, 20, 3, 3}), at::randn({20, 20, 3, 3}), at::randn({20}),

@@ -81,8 +81,8 @@ Array RunOutputs::make_array(const PlacedValue& value) {
 
 void RunOutputs::place(std::span<const TensorView> places, Binding& binding) {
   if (places.size() != plan_.outputs.size()) {
-    throw_error(ErrorKind::invalid_input, places.size(), " places for outputs were given, the model makes ",
-                plan_.outputs.size());
+    throw_error(ErrorKind::invalid_input, places.size(),
+                " buffers for outputs were given, the model has this many outputs: ", plan_.outputs.size());
   }
   for (size_t i = 0; i < places.size(); ++i) {
     if (!is_direct(i)) continue;

@@ -11,9 +11,10 @@ namespace lissome {
 TransferFile::TransferFile(const Plan& plan, const std::string& folder, bool is_limited) {
   if (std::none_of(plan.steps.begin(), plan.steps.end(), is_step<OffloadStep>)) return;
   if (folder.empty())
-    throw_error(ErrorKind::invalid_input, "plan: some values wait in a file, and there is no folder for it");
+    throw_error(ErrorKind::invalid_input, "plan: some values are offloaded to a file, and no folder was given for it");
   if (is_limited)
-    throw_error(ErrorKind::unsupported, "a limit on memory, and a plan of which some values wait in a file");
+    throw_error(ErrorKind::unsupported,
+                "a session with a memory limit cannot run a plan that offloads values to a file. Leave out the limit");
   file_.emplace(folder);
 }
 
