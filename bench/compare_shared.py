@@ -108,7 +108,7 @@ def measure_model(
         runs[name] = max(2, min(int(ROUND_SECONDS * 1e3 / min(process.run(2, 4))), 2000))
     measured = {}
     changed: set[str] = set()
-    expected = {name: read_answers(processes[name])[0] for name in answering}
+    expected = {name: processes[name].read_outputs().tobytes() for name in answering}
     for scene in scenes:
         note(f"{title}: {scene}")
         try:
