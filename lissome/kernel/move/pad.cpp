@@ -26,7 +26,7 @@ inline int64_t find_padded(PadFill fill, int64_t index, int64_t size) {
   return position < size ? position : period - position;
 }
 
-// Goes through the rows of y and finds the row of x that each takes, without a division for each row.
+// Goes through the rows of y in runs and finds the row of x that each takes, without a division for each row.
 class RowCursor {
  public:
   RowCursor(const PadCall& call, int64_t row) : call_(call), outer_(call.rank - 1) {
@@ -43,9 +43,20 @@ class RowCursor {
   // Elements from the first of x to the first of the row; -1 where the row lies outside of x.
   int64_t offset() const { return offsets_[outer_]; }
 
-  void advance() {
+  // How many rows from here take rows of x that follow on each other, or are all of the constant.
+  int64_t run() const {
+    if (outer_ == 0) return 1;
+    const int d = outer_ - 1;
+    const int64_t size = call_.x_sizes[d], index = indices_[d] - call_.before[d], left = call_.y_sizes[d] - indices_[d];
+    if (offsets_[d] < 0 || index >= size) return call_.fill == PadFill::constant ? left : 1;
+    const int64_t edge = index < 0 ? (call_.fill == PadFill::constant ? -index : 1) : size - index;
+    return edge < left ? edge : left;
+  }
+
+  void advance(int64_t rows) {
     int d = outer_ - 1;
-    while (d >= 0 && ++indices_[d] == call_.y_sizes[d]) indices_[d--] = 0;
+    if (d >= 0) indices_[d] += rows;
+    while (d > 0 && indices_[d] == call_.y_sizes[d]) indices_[d--] = 0, ++indices_[d];
     find_offsets(d < 0 ? 0 : d);
   }
 
@@ -104,10 +115,22 @@ void fill_outside(const PadCall& call, const T* x, T* y, int64_t begin, int64_t 
   }
 }
 
-// `x` is null where the row lies outside of x.
+// Rows inside of x. What lies between the run of one row and that of the next is filled at once.
+template <typename T>
+void pad_constant(const PadCall& call, const RowShape& row, const T* x, T* y, int64_t rows) {
+  const int64_t x_size = call.x_sizes[call.rank - 1], run = row.end - row.begin, around = row.size - run;
+  fill_items(y, row.begin, call.value);
+  y += row.begin, x += row.from;
+  for (int64_t r = 1; r < rows; ++r, x += x_size, y += row.size) {
+    copy_items(y, x, run);
+    fill_items(y + run, around, call.value);
+  }
+  copy_items(y, x, run);
+  fill_items(y + run, row.size - row.end, call.value);
+}
+
 template <typename T>
 void pad_row(const PadCall& call, const RowShape& row, const T* x, T* y) {
-  if (x == nullptr) return fill_items(y, row.size, call.value);
   fill_outside(call, x, y, 0, row.begin);
   copy_items(y + row.begin, x + row.from, row.end - row.begin);
   fill_outside(call, x, y, row.end, row.size);
@@ -136,6 +159,15 @@ void mirror_row(const RowShape& row, const int32_t* sources, const T* x, T* y) {
   for (int64_t i = row.end; i < row.size; ++i) y[i] = x[*sources++];
 }
 
+// Rows inside of x, which follow on each other there. `sources` is null where find_sources() has none.
+template <typename T>
+void pad_run(const PadCall& call, const RowShape& row, const int32_t* sources, const T* x, T* y, int64_t rows) {
+  if (call.fill == PadFill::constant) return pad_constant(call, row, x, y, rows);
+  const int64_t x_size = call.x_sizes[call.rank - 1];
+  for (int64_t r = 0; r < rows; ++r, x += x_size, y += row.size)
+    sources != nullptr ? mirror_row(row, sources, x, y) : pad_row(call, row, x, y);
+}
+
 template <typename T>
 void pad_rows(const PadCall& call, int part, int parts) {
   const int last = call.rank - 1;
@@ -148,9 +180,14 @@ void pad_rows(const PadCall& call, int part, int parts) {
   const bool mirrors = find_sources(call, shape, sources);
   RowCursor cursor(call, mine.begin);
   T* y = static_cast<T*>(call.y) + mine.begin * shape.size;
-  for (int64_t row = mine.begin; row < mine.end; ++row, cursor.advance(), y += shape.size) {
-    const T* x = cursor.offset() < 0 ? nullptr : static_cast<const T*>(call.x) + cursor.offset();
-    mirrors ? mirror_row(shape, sources, x, y) : pad_row(call, shape, x, y);
+  for (int64_t row = mine.begin; row < mine.end;) {
+    const int64_t run = cursor.run() < mine.end - row ? cursor.run() : mine.end - row;
+    if (cursor.offset() < 0)
+      fill_items(y, run * shape.size, call.value);
+    else
+      pad_run(call, shape, mirrors ? sources : nullptr, static_cast<const T*>(call.x) + cursor.offset(), y, run);
+    row += run, y += run * shape.size;
+    cursor.advance(run);
   }
 }
 
