@@ -10,7 +10,7 @@ struct TopkCall {
   const float* x = nullptr;      // [rows, columns]; columns at most INT32_MAX
   float* values = nullptr;       // [rows, count]
   int64_t* positions = nullptr;  // [rows, count]
-  int64_t* scratch = nullptr;    // [parts, count]
+  int64_t* scratch = nullptr;    // [parts, 2, count]
   int64_t rows = 0, columns = 0, count = 0;
   bool largest = true;
 };

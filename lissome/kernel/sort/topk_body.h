@@ -1,6 +1,6 @@
-// A row is read once. A heap holds the best `count` elements so far, the worst of them at its root; blocks without an
-// element above the root, nearly all of a long row, cost a comparison of vectors and no more. Element and position are
-// one integer, so that the heap orders equal elements by position.
+// The best element of each block of a row, by vectors, tells which blocks hold the best `count` of the row; the
+// elements of these blocks alone are compared one by one. A heap holds the best so far, the worst of them at its root.
+// Element and position are one integer, so that the heap orders equal elements by position.
 #pragma once
 
 #include <cstdint>
@@ -49,25 +49,52 @@ LISSOME_INLINE void add_leaf(int64_t* heap, int64_t count, int64_t pair) {
   heap[at] = pair;
 }
 
-// `size` is a constant where it is inlined, so that the loops become vectors.
-LISSOME_INLINE void add_block(const TopkCall& call, const float* x, int64_t begin, int64_t size, int64_t* heap) {
-  const int32_t flip = call.largest ? 0 : -1;
-  int32_t keys[kTopkBlock];
-  int32_t most = INT32_MIN;
-  for (int64_t i = 0; i < size; ++i) keys[i] = order_float(x[begin + i], flip);
-  for (int64_t i = 0; i < size; ++i) most = keys[i] > most ? keys[i] : most;
-  if (most <= heap[0] >> 32) return;
-  for (int64_t i = 0; i < size; ++i) {
-    if (keys[i] > heap[0] >> 32) replace_root(heap, call.count, pair_key(keys[i], begin + i));
+// Adds what is better than the root, or all while the heap of `count` is not full. Returns how many it holds.
+LISSOME_INLINE int64_t offer(int64_t* heap, int64_t held, int64_t count, int64_t pair) {
+  if (held < count) {
+    add_leaf(heap, held, pair);
+    return held + 1;
   }
+  if (pair > heap[0]) replace_root(heap, count, pair);
+  return count;
 }
 
-LISSOME_INLINE void fill_heap(const TopkCall& call, const float* x, int64_t* heap) {
+// `size` is a constant where it is inlined, so that the loop becomes vectors.
+LISSOME_INLINE int32_t find_best_key(const float* x, int64_t size, int32_t flip) {
+  int32_t best = INT32_MIN;
+  for (int64_t i = 0; i < size; ++i) {
+    const int32_t key = order_float(x[i], flip);
+    best = key > best ? key : best;
+  }
+  return best;
+}
+
+// The blocks that hold the best `count` elements: those whose own best is among the best `count` of all blocks. A block
+// outside has `count` others whose best is better than all that it holds, or equal and further left.
+LISSOME_INLINE int64_t choose_blocks(const TopkCall& call, const float* x, int64_t* blocks) {
   const int32_t flip = call.largest ? 0 : -1;
-  int64_t at = 0;
-  for (; at < call.count; ++at) add_leaf(heap, at, pair_key(order_float(x[at], flip), at));
-  for (; at + kTopkBlock <= call.columns; at += kTopkBlock) add_block(call, x, at, kTopkBlock, heap);
-  for (; at < call.columns; ++at) add_block(call, x, at, 1, heap);
+  const int64_t whole = call.columns / kTopkBlock, left = call.columns % kTopkBlock;
+  int64_t held = 0;
+  for (int64_t b = 0; b < whole; ++b)
+    held = offer(blocks, held, call.count, pair_key(find_best_key(x + b * kTopkBlock, kTopkBlock, flip), b));
+  if (left > 0)
+    held = offer(blocks, held, call.count, pair_key(find_best_key(x + whole * kTopkBlock, left, flip), whole));
+  return held;
+}
+
+LISSOME_INLINE void fill_heap(const TopkCall& call, const float* x, int64_t* blocks, int64_t* heap) {
+  const int32_t flip = call.largest ? 0 : -1;
+  const int64_t chosen = choose_blocks(call, x, blocks);
+  const int64_t least = chosen == call.count ? blocks[0] >> 32 : INT32_MIN;
+  int64_t held = 0;
+  for (int64_t b = 0; b < chosen; ++b) {
+    const int64_t begin = position_of(blocks[b]) * kTopkBlock;
+    const int64_t end = call.columns - begin < kTopkBlock ? call.columns : begin + kTopkBlock;
+    for (int64_t i = begin; i < end; ++i) {
+      const int32_t key = order_float(x[i], flip);
+      if (key >= least) held = offer(heap, held, call.count, pair_key(key, i));
+    }
+  }
 }
 
 // The smallest leaves the root for the last place, again and again.
@@ -81,11 +108,12 @@ LISSOME_INLINE void sort_heap(int64_t* heap, int64_t count) {
 
 LISSOME_INLINE void run_topk(const TopkCall& call, int part, int parts) {
   if (call.count == 0) return;
-  int64_t* heap = call.scratch + part * call.count;
+  int64_t* blocks = call.scratch + part * 2 * call.count;
+  int64_t* heap = blocks + call.count;
   const Range rows = split_evenly(call.rows, part, parts);
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     const float* x = call.x + row * call.columns;
-    fill_heap(call, x, heap);
+    fill_heap(call, x, blocks, heap);
     sort_heap(heap, call.count);
     for (int64_t i = 0; i < call.count; ++i) {
       const int64_t position = position_of(heap[i]);

@@ -25,7 +25,7 @@ void bind_topk(StepBinder& binder, const TopkStep& step) {
   binder.point(&TopkCall::values, step.values);
   binder.point(&TopkCall::positions, step.positions);
   binder.set_work(2.0 * static_cast<double>(x.elements()), 4.0 * static_cast<double>(x.elements()));
-  binder.point_scratch(&TopkCall::scratch, {binder.parts(), call.count, int64_t{sizeof(int64_t)}});
+  binder.point_scratch(&TopkCall::scratch, {binder.parts(), 2, call.count, int64_t{sizeof(int64_t)}});
 }
 
 }  // namespace
