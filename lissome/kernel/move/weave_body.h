@@ -45,11 +45,5 @@ bool weaves_pairs(const CopyPlane<T>& p) {
   return p.columns == 2 && p.x_row == 1 && p.y_column == 1 && p.y_row == 2;
 }
 
-// Of items of one or two bytes; the rest as the portable form does it.
-template <typename T>
-void copy_narrow(const CopyPlane<T>& p) {
-  weaves_pairs(p) ? weave_pairs(p.x, p.x + p.x_column, p.y, p.rows) : copy_squares(p);
-}
-
 }  // namespace
 }  // namespace lissome
