@@ -42,6 +42,7 @@ inline void store_first(float* p, Floats a, int64_t count) {
   }
   if (count & 1) _mm_store_ss(p, part);
 }
+inline void store_exactly(float* p, Floats a, int64_t count) { store_first(p, a, count); }
 // The first `count` lanes of a, zero (or `rest`) in the others.
 inline Floats first_of(Floats a, int64_t count) {
   return {_mm256_and_ps(_mm256_castsi256_ps(first_lanes(count)), a.v)};

@@ -23,6 +23,25 @@ inline Floats load(const float* p) { return {_mm512_loadu_ps(p)}; }
 inline Floats load_first(const float* p, int64_t count) { return {_mm512_maskz_loadu_ps(first_lanes(count), p)}; }
 inline void store(float* p, Floats a) { _mm512_storeu_ps(p, a.v); }
 inline void store_first(float* p, Floats a, int64_t count) { _mm512_mask_storeu_ps(p, first_lanes(count), a.v); }
+// The same without a mask, for a store that is followed by loads of the bytes beside it.
+inline void store_exactly(float* p, Floats a, int64_t count) {
+  if (count >= Floats::kWidth) return store(p, a);
+  __m256 half = _mm512_castps512_ps256(a.v);
+  if (count & 8) {
+    _mm256_storeu_ps(p, half);
+    half = _mm512_extractf32x8_ps(a.v, 1), p += 8;
+  }
+  __m128 part = _mm256_castps256_ps128(half);
+  if (count & 4) {
+    _mm_storeu_ps(p, part);
+    part = _mm256_extractf128_ps(half, 1), p += 4;
+  }
+  if (count & 2) {
+    _mm_storel_pi(reinterpret_cast<__m64*>(p), part);
+    part = _mm_movehl_ps(part, part), p += 2;
+  }
+  if (count & 1) _mm_store_ss(p, part);
+}
 // The first `count` lanes of a, zero (or `rest`) in the others.
 inline Floats first_of(Floats a, int64_t count) { return {_mm512_maskz_mov_ps(first_lanes(count), a.v)}; }
 inline Floats first_of_or(Floats a, int64_t count, float rest) {

@@ -71,6 +71,7 @@ inline void store_first(uint16_t* p, Floats a, int64_t count) {
   for (int64_t i = 0; i < count; ++i) p[i] = lanes[i];
 }
 #endif
+inline void store_exactly(uint16_t* p, Floats a, int64_t count) { store_first(p, a, count); }
 
 }  // namespace
 }  // namespace lissome

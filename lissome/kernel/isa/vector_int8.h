@@ -9,4 +9,3 @@
 #else
 #include "lissome/kernel/isa/vector_int8_avx2.h"
 #endif
-

@@ -1,7 +1,7 @@
 // The ends of a backward pass over Floats: from the loss to the scores, and into tables of embeddings.
 #pragma once
 
-#include "lissome/kernel/isa/vector.h"
+#include "lissome/kernel/isa/short_row.h"
 
 #include "lissome/kernel/elementwise/activation_body.h"
 #include "lissome/kernel/gemm/split.h"
@@ -11,6 +11,20 @@
 namespace lissome {
 namespace {
 
+// dx = exp(x) * factor.
+LISSOME_INLINE void scale_powers(const float* x, float* dx, int64_t classes, Floats factor) {
+  const bool is_short = choose_short_row(classes, [&](auto row) {
+    Floats values[row.kVectors];
+    row.load_row(x, values);
+#pragma GCC unroll 8
+    for (Floats& value : values) value = exponential(value) * factor;
+    row.store_row(dx, values);
+  });
+  if (is_short) return;
+  each_vector(classes,
+              [&](int64_t k, auto left) { store_first(dx + k, exponential(load_first(x + k, left)) * factor, left); });
+}
+
 LISSOME_INLINE void run_cross_entropy_gradient(const CrossEntropyGradientCall& call, int part, int parts) {
   const Range rows = split_evenly(call.rows, part, parts);
   const float factor = call.mean ? *call.dloss / *call.counted : *call.dloss;
@@ -18,13 +32,12 @@ LISSOME_INLINE void run_cross_entropy_gradient(const CrossEntropyGradientCall& c
     const float* x = call.logarithms + m * call.classes;
     float* dx = call.dx + m * call.classes;
     const int64_t label = call.labels[m];
-    const bool ignored = label == call.ignored;
-    for (int64_t k = 0; k < call.classes; k += Floats::kWidth) {
-      const int64_t left = call.classes - k < Floats::kWidth ? call.classes - k : Floats::kWidth;
-      const Floats value = ignored ? zeros() : exponential(load_first(x + k, left)) * fill(factor);
-      store_first(dx + k, value, left);
+    if (label == call.ignored) {
+      __builtin_memset(dx, 0, static_cast<size_t>(call.classes) * sizeof(float));
+      continue;
     }
-    if (!ignored && label >= 0 && label < call.classes) dx[label] -= factor;
+    scale_powers(x, dx, call.classes, fill(factor));
+    if (label >= 0 && label < call.classes) dx[label] -= factor;
   }
 }
 
@@ -38,10 +51,9 @@ LISSOME_INLINE void run_embedding_gradient(const EmbeddingGradientCall& call, in
     if (row < mine.begin || row >= mine.end || row == call.padding) continue;
     const float* dy = call.dy + i * call.width;
     float* y = call.y + row * call.width;
-    for (int64_t k = 0; k < call.width; k += Floats::kWidth) {
-      const int64_t left = call.width - k < Floats::kWidth ? call.width - k : Floats::kWidth;
+    each_vector(call.width, [&](int64_t k, auto left) {
       store_first(y + k, load_first(y + k, left) + load_first(dy + k, left), left);
-    }
+    });
   }
 }
 

@@ -1,43 +1,46 @@
 // Gradients of layer norm and softmax over Floats.
 #pragma once
 
-#include "lissome/kernel/isa/vector.h"
+#include "lissome/kernel/isa/row_vectors.h"
 
 #include "lissome/kernel/elementwise/activation_body.h"
 #include "lissome/kernel/gemm/split.h"
 #include "lissome/kernel/norm/normalize_gradient.h"
+#include "lissome/kernel/isa/short_row.h"
 
 namespace lissome {
 namespace {
-
-LISSOME_INLINE int64_t lanes_of(int64_t width, int64_t k) {
-  return width - k < Floats::kWidth ? width - k : Floats::kWidth;
-}
 
 // One row: dx, and what it adds to the sums.
 LISSOME_INLINE void differentiate_row(const LayerNormGradientCall& call, int64_t m, float* weight_sums,
                                       float* bias_sums) {
   const float *dy = call.dy + m * call.width, *x = call.x + m * call.width;
   const Floats mean = fill(call.mean[m]), factor = fill(call.factor[m]);
-  Floats sum = zeros(), along = zeros();  // of dy * weight, and of that times h
-  for (int64_t k = 0; k < call.width; k += Floats::kWidth) {
-    const int64_t left = lanes_of(call.width, k);
+  Floats sums[2] = {zeros(), zeros()}, alongs[2] = {zeros(), zeros()};  // of dy * weight, and of that times h
+  const auto add = [&](int64_t k, auto left, int i) {
     const Floats d = load_first(dy + k, left), h = (load_first(x + k, left) - mean) * factor;
     const Floats weighted = call.weight ? d * load_first(call.weight + k, left) : d;
-    sum = sum + weighted;
-    along = multiply_add(weighted, h, along);
+    sums[i] = sums[i] + weighted;
+    alongs[i] = multiply_add(weighted, h, alongs[i]);
     if (weight_sums) store_first(weight_sums + k, multiply_add(d, h, load_first(weight_sums + k, left)), left);
     if (bias_sums) store_first(bias_sums + k, load_first(bias_sums + k, left) + d, left);
+  };
+  int64_t k = 0;
+  for (; k + 2 * Floats::kWidth <= call.width; k += 2 * Floats::kWidth) {
+    add(k, AllLanes{}, 0);
+    add(k + Floats::kWidth, AllLanes{}, 1);
   }
+  for (; k < call.width; k += Floats::kWidth)
+    add(k, call.width - k < Floats::kWidth ? call.width - k : Floats::kWidth, 0);
   if (!call.dx) return;
   const float width = static_cast<float>(call.width);
-  const Floats shift = fill(sum_lanes(sum) / width), slope = fill(sum_lanes(along) / width);
-  for (int64_t k = 0; k < call.width; k += Floats::kWidth) {
-    const int64_t left = lanes_of(call.width, k);
-    const Floats d = load_first(dy + k, left), h = (load_first(x + k, left) - mean) * factor;
-    const Floats weighted = call.weight ? d * load_first(call.weight + k, left) : d;
-    store_first(call.dx + m * call.width + k, subtract_product(h, slope, weighted - shift) * factor, left);
-  }
+  const Floats shift = fill(sum_lanes(sums[0] + sums[1]) / width),
+               slope = fill(sum_lanes(alongs[0] + alongs[1]) / width);
+  each_vector(call.width, [&](int64_t at, auto left) {
+    const Floats d = load_first(dy + at, left), h = (load_first(x + at, left) - mean) * factor;
+    const Floats weighted = call.weight ? d * load_first(call.weight + at, left) : d;
+    store_first(call.dx + m * call.width + at, subtract_product(h, slope, weighted - shift) * factor, left);
+  });
 }
 
 LISSOME_INLINE void run_layer_norm_gradient(const LayerNormGradientCall& call, int part, int parts) {
@@ -54,24 +57,42 @@ LISSOME_INLINE void run_layer_norm_gradient(const LayerNormGradientCall& call, i
   }
 }
 
+LISSOME_INLINE Floats softmax_slope(const SoftmaxGradientCall& call, Floats dy, Floats y, Floats sum) {
+  return call.logarithm ? subtract_product(exponential(y), sum, dy) : y * (dy - sum);
+}
+
+template <int Vectors>
+LISSOME_INLINE void differentiate_softmax_row(const SoftmaxGradientCall& call, ShortRow<Vectors> row, int64_t start) {
+  Floats dy[Vectors], y[Vectors], products[Vectors];
+  row.load_row(call.dy + start, dy);
+  row.load_row(call.y + start, y);
+#pragma GCC unroll 8
+  for (int i = 0; i < Vectors; ++i) products[i] = call.logarithm ? dy[i] : dy[i] * y[i];
+  const Floats sum = fill(row.sum(products));
+#pragma GCC unroll 8
+  for (int i = 0; i < Vectors; ++i) products[i] = softmax_slope(call, dy[i], y[i], sum);
+  row.store_row(call.dx + start, products);
+}
+
+LISSOME_INLINE void differentiate_softmax_row(const SoftmaxGradientCall& call, int64_t start) {
+  const float *dy = call.dy + start, *y = call.y + start;
+  const Floats sum = fill(sum_lanes(sum_vectors(call.width, [&](int64_t k, auto left) {
+    const Floats d = load_first(dy + k, left);
+    return call.logarithm ? d : d * load_first(y + k, left);
+  })));
+  each_vector(call.width, [&](int64_t k, auto left) {
+    const Floats slope = softmax_slope(call, load_first(dy + k, left), load_first(y + k, left), sum);
+    store_first(call.dx + start + k, slope, left);
+  });
+}
+
 LISSOME_INLINE void run_softmax_gradient(const SoftmaxGradientCall& call, int part, int parts) {
   const Range rows = split_evenly(call.rows, part, parts);
-  for (int64_t m = rows.begin; m < rows.end; ++m) {
-    const float *dy = call.dy + m * call.width, *y = call.y + m * call.width;
-    float* dx = call.dx + m * call.width;
-    Floats sums = zeros();
-    for (int64_t k = 0; k < call.width; k += Floats::kWidth) {
-      const int64_t left = lanes_of(call.width, k);
-      const Floats d = load_first(dy + k, left);
-      sums = call.logarithm ? sums + d : multiply_add(d, load_first(y + k, left), sums);
-    }
-    const Floats sum = fill(sum_lanes(sums));
-    for (int64_t k = 0; k < call.width; k += Floats::kWidth) {
-      const int64_t left = lanes_of(call.width, k);
-      const Floats d = load_first(dy + k, left), value = load_first(y + k, left);
-      store_first(dx + k, call.logarithm ? subtract_product(exponential(value), sum, d) : value * (d - sum), left);
-    }
-  }
+  const bool is_short = choose_short_row(call.width, [&](auto row) {
+    for (int64_t m = rows.begin; m < rows.end; ++m) differentiate_softmax_row(call, row, m * call.width);
+  });
+  if (is_short) return;
+  for (int64_t m = rows.begin; m < rows.end; ++m) differentiate_softmax_row(call, m * call.width);
 }
 
 }  // namespace
