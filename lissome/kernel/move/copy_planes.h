@@ -40,25 +40,31 @@ void copy_squares(const CopyPlane<T>& p) {
   }
 }
 
-// Parts share the planes, or the rows of a few.
+// Parts share the planes; of fewer planes than parts the rows, or the columns where rows are turned into columns and
+// these are more: the pixels of an image then, so that a core reads those that it wrote in the step before.
 template <typename T, typename Copy>
 void copy_planes(const CopyCall& call, int part, int parts, const Copy& copy) {
   int64_t planes = 1;
   for (int d = 0; d < call.rank - 2; ++d) planes *= call.sizes[d];
-  const int last = call.rank - 2;
-  const bool split_rows = planes < parts;
-  const Range mine = split_rows ? Range{0, planes} : split_evenly(planes, part, parts);
-  const Range rows = split_rows ? split_evenly(call.sizes[last], part, parts) : Range{0, call.sizes[last]};
+  const int row = call.rank - 2, column = row + 1;
+  const bool few = planes < parts;
+  const bool by_columns = few && call.x_strides[column] != 1 && call.sizes[column] > call.sizes[row];
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const Range mine = few ? Range{0, planes} : split_evenly(planes, part, parts);
+  const Range rows = few && !by_columns ? split_evenly(call.sizes[row], part, parts) : Range{0, call.sizes[row]};
+  const Range columns =
+      by_columns ? split_by_unit(call.sizes[column], kLine, part, parts) : Range{0, call.sizes[column]};
   for (int64_t plane = mine.begin; plane < mine.end; ++plane) {
-    int64_t x_at = rows.begin * call.x_strides[last], y_at = rows.begin * call.y_strides[last], rest = plane;
-    for (int d = last - 1; d >= 0; --d) {
+    int64_t x_at = rows.begin * call.x_strides[row] + columns.begin * call.x_strides[column];
+    int64_t y_at = rows.begin * call.y_strides[row] + columns.begin * call.y_strides[column], rest = plane;
+    for (int d = row - 1; d >= 0; --d) {
       x_at += rest % call.sizes[d] * call.x_strides[d];
       y_at += rest % call.sizes[d] * call.y_strides[d];
       rest /= call.sizes[d];
     }
     copy(CopyPlane<T>{static_cast<const T*>(call.x) + x_at, static_cast<T*>(call.y) + y_at, rows.end - rows.begin,
-                      call.sizes[last + 1], call.x_strides[last], call.x_strides[last + 1], call.y_strides[last],
-                      call.y_strides[last + 1]});
+                      columns.end - columns.begin, call.x_strides[row], call.x_strides[column], call.y_strides[row],
+                      call.y_strides[column]});
   }
 }
 
