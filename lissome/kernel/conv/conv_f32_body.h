@@ -61,10 +61,10 @@ struct WindowRuns {
       for (int r = 0; r < Rows; ++r) rows[r] = edge + r * kEdgeInputs + skipped;
     } else if (within) {
       const int64_t at = (kh * w.dilation_height * w.width + kw * w.dilation_width) * channels + skipped;
-      for (int r = 0; r < Rows; ++r) rows[r] = corner[r] + at;
+      for (int r = 0; r < Rows; ++r) rows[r] = keep_scalar(corner[r]) + at;
     } else {
       window.address(w, kh, kw, channels, group.call->zeros, rows);
-      for (int r = 0; r < Rows; ++r) rows[r] += skipped;
+      for (int r = 0; r < Rows; ++r) rows[r] = keep_scalar(rows[r]) + skipped;
     }
     skipped = 0;
     if (lines || ++kw == w.kernel_width) kw = 0, ++kh;

@@ -7,6 +7,14 @@
 namespace lissome {
 namespace {
 
+// Keeps loops over few addresses out of registers of several: a load of two that were stored one by one waits until
+// both stores have reached the cache, which takes longer than a tap of few inputs.
+template <typename T>
+inline __attribute__((always_inline)) const T* keep_scalar(const T* p) {
+  asm("" : "+r"(p));
+  return p;
+}
+
 template <typename T, int Rows>
 struct WindowRows {
   const T* image[Rows];  // of the pixel's image
