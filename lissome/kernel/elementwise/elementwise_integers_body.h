@@ -9,7 +9,14 @@ namespace {
 template <typename T>
 void read_integers(const void* data, int64_t at, int64_t stride, int64_t count, int64_t* target) {
   const T* x = static_cast<const T*>(data) + at;
-  for (int64_t k = 0; k < count; ++k) target[k] = static_cast<int64_t>(x[k * stride]);
+  constexpr int64_t kStep = 8;
+  int64_t k = 0;
+  for (; stride == 1 && k + kStep <= count; k += kStep) {
+    T items[kStep];
+    __builtin_memcpy(items, x + k, sizeof(items));
+    for (int64_t i = 0; i < kStep; ++i) target[k + i] = static_cast<int64_t>(items[i]);
+  }
+  for (; k < count; ++k) target[k] = static_cast<int64_t>(x[k * stride]);
 }
 
 // A file may hold bytes that are no bool.
@@ -30,8 +37,15 @@ void load_integers(Dtype dtype, const void* data, int64_t at, int64_t stride, in
 
 template <typename T>
 void write_integers(void* data, int64_t at, int64_t count, const int64_t* block) {
+  constexpr int64_t kStep = 8;
   T* y = static_cast<T*>(data) + at;
-  for (int64_t k = 0; k < count; ++k) y[k] = static_cast<T>(block[k]);
+  int64_t k = 0;
+  for (; k + kStep <= count; k += kStep) {
+    T items[kStep];
+    for (int64_t i = 0; i < kStep; ++i) items[i] = static_cast<T>(block[k + i]);
+    __builtin_memcpy(y + k, items, sizeof(items));
+  }
+  for (; k < count; ++k) y[k] = static_cast<T>(block[k]);
 }
 
 // Other dtypes than bool take the low bits, as arithmetic that wraps around does.
@@ -47,7 +61,17 @@ void store_integers(Dtype dtype, void* data, int64_t at, int64_t count, const in
 
 template <typename Function>
 void map_integers(int64_t* target, const int64_t* a, const int64_t* b, int64_t count, const Function& function) {
-  for (int64_t k = 0; k < count; ++k) target[k] = function(a[k], b[k]);
+  // Copies of a fixed length become vectors, and it does not matter that the target may be an operand.
+  constexpr int64_t kStep = 8;
+  int64_t k = 0;
+  for (; k + kStep <= count; k += kStep) {
+    int64_t x[kStep], y[kStep], results[kStep];
+    __builtin_memcpy(x, a + k, sizeof(x));
+    __builtin_memcpy(y, b + k, sizeof(y));
+    for (int64_t i = 0; i < kStep; ++i) results[i] = function(x[i], y[i]);
+    __builtin_memcpy(target + k, results, sizeof(results));
+  }
+  for (; k < count; ++k) target[k] = function(a[k], b[k]);
 }
 
 // Sums and products wrap around.
