@@ -19,7 +19,7 @@ template <typename T>
 constexpr int kNarrowSquare = 16 / sizeof(T);
 
 // Interleaving the lines of both halves moves the highest bit of an item's line below the bits of its column: after as
-// many rounds as there are bits, lines and columns have changed places.
+// many rounds as there are bits, lines and columns are exchanged.
 template <typename T>
 LISSOME_INLINE void turn_narrow_square(const T* x, int64_t x_line, T* y, int64_t y_line) {
   constexpr int kLines = kNarrowSquare<T>;

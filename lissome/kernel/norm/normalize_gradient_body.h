@@ -1,12 +1,11 @@
 // Gradients of layer norm and softmax over Floats.
 #pragma once
 
-#include "lissome/kernel/isa/row_vectors.h"
+#include "lissome/kernel/isa/short_row.h"
 
 #include "lissome/kernel/elementwise/activation_body.h"
 #include "lissome/kernel/gemm/split.h"
 #include "lissome/kernel/norm/normalize_gradient.h"
-#include "lissome/kernel/isa/short_row.h"
 
 namespace lissome {
 namespace {
@@ -30,8 +29,11 @@ LISSOME_INLINE void differentiate_row(const LayerNormGradientCall& call, int64_t
     add(k, AllLanes{}, 0);
     add(k + Floats::kWidth, AllLanes{}, 1);
   }
-  for (; k < call.width; k += Floats::kWidth)
-    add(k, call.width - k < Floats::kWidth ? call.width - k : Floats::kWidth, 0);
+  if (k + Floats::kWidth <= call.width) {
+    add(k, AllLanes{}, 0);
+    k += Floats::kWidth;
+  }
+  if (k < call.width) add(k, call.width - k, 0);
   if (!call.dx) return;
   const float width = static_cast<float>(call.width);
   const Floats shift = fill(sum_lanes(sums[0] + sums[1]) / width),

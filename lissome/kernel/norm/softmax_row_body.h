@@ -1,10 +1,9 @@
 // Softmax of one row of f32 or bf16, whose exponentials stay in registers where it is short.
 #pragma once
 
-#include "lissome/kernel/isa/row_vectors.h"
+#include "lissome/kernel/isa/short_row.h"
 
 #include "lissome/kernel/elementwise/activation_body.h"
-#include "lissome/kernel/isa/short_row.h"
 
 namespace lissome {
 namespace {
