@@ -51,9 +51,14 @@ def find_loss_word(loss: Any) -> tuple[str, dict[str, Any]] | None:
         return None
     if not isinstance(loss, nn.CrossEntropyLoss):
         return word, {}
-    weights = [] if loss.weight is None else loss.weight.tolist()
-    options = {"label_smoothing": loss.label_smoothing, "ignored_label": loss.ignore_index, "class_weights": weights}
-    return word, {name: value for name, value in options.items() if value not in (0.0, -100, [])}
+    options: dict[str, Any] = {}
+    if loss.label_smoothing != 0:
+        options["label_smoothing"] = loss.label_smoothing
+    if loss.ignore_index != nn.CrossEntropyLoss().ignore_index:
+        options["ignored_label"] = loss.ignore_index
+    if loss.weight is not None:
+        options["class_weights"] = loss.weight.tolist()
+    return word, options
 
 
 def check_parts(loss: Any, accumulate: int) -> None:

@@ -236,6 +236,7 @@ def test_what_was_trained_is_called_and_optimized():
 SETTINGS: dict[str, dict[str, Any]] = {
     "weight": {"weight": torch.tensor([1.0, 2.0, 3.0])},
     "ignored": {"ignore_index": 2},
+    "first ignored": {"ignore_index": 0},
     "smoothed": {"label_smoothing": 0.1},
     "weight, smoothed": {"weight": torch.tensor([1.0, 2.0, 3.0]), "label_smoothing": 0.1},
 }
