@@ -33,7 +33,7 @@ struct ConcatCall {
 // What an element outside of x is.
 enum class PadFill : uint8_t {
   constant,   // PadCall::value
-  circular,   // x goes on from its other end; with as much cut as is added, x is rolled
+  circular,   // x goes on from its other end, cut elements too; with as much cut as is added, x is rolled
   reflect,    // x is mirrored at its first and last element, which are not repeated
   replicate,  // the nearest element of x
 };

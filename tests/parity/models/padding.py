@@ -17,6 +17,14 @@ def mirrored(x):
     return [F.pad(x, (2, 1, 1, 2), mode=mode) for mode in ("reflect", "replicate", "circular")]
 
 
+def wrapped(x):
+    return [F.pad(x, pads, mode="circular") for pads in ((2, -1), (-1, 2), (-1, -2), (3, 2, -1, 2))]
+
+
+def negative_zeros(x):
+    return [1 / F.pad(y, (1, 2), value=-0.0).float() for y in (x, x.bfloat16(), x.double())]
+
+
 def pad_to_multiple(x):
     length = x.shape[1]
     blocks = (length + 7) // 8
@@ -37,6 +45,8 @@ class Layers(nn.Module):
 CASES = [
     Case("pad_constant", apply(constants), lambda: call(torch.randn(2, 3, 5, 6))),
     Case("pad_mirrored", apply(mirrored), lambda: call(torch.randn(2, 3, 5, 6))),
+    Case("pad_wrapped", apply(wrapped), lambda: call(torch.randn(2, 3, 5, 6))),
+    Case("pad_negative_zeros", apply(negative_zeros), lambda: call(torch.rand(2, 3, 6) + 1)),
     Case("pad_layers1d", Layers, lambda: call(torch.randn(2, 3, 7))),
     Case("pad_volumes", apply(lambda x: (F.pad(x, (1, 1, 1, 1, 1, 1), mode="replicate"),
                                          F.pad(x, (1, 0, 1, 0, 2, 1), mode="reflect"),

@@ -1,4 +1,5 @@
 // Padding, and sums along a dimension, on our own kernels.
+#include <algorithm>
 #include <cmath>
 
 #include "lissome/lower/candidate/move/move_candidates.h"
@@ -29,7 +30,8 @@ std::string refuse_value(const Node& node, Dtype dtype) {
   const std::string refused = refuse_number(node.argument("value"), "value");
   if (!refused.empty()) return refused;
   const double value = read_value(node);
-  if (value == 0 || dtype == Dtype::f32) return {};
+  if (value == 0) return std::signbit(value) ? "the value is -0" : "";
+  if (dtype == Dtype::f32) return {};
   return is_integer_dtype(dtype) && std::fabs(value) <= 1 << 24 && value == std::floor(value)
              ? ""
              : "the value does not fit";
@@ -53,6 +55,8 @@ std::string refuse_pad(const PlanBuilder& builder, const Node& node) {
   const auto pads = read_integers(pads_of(node));
   const size_t rank = builder.type(x.value()).sizes.size();
   if (!pads || pads->size() % 2 != 0 || pads->size() > 2 * rank) return "the padding is computed";
+  if (read_fill(node) == "circular" && std::ranges::any_of(*pads, [](int64_t pad) { return pad < 0; }))
+    return "what is cut does not take part in wrapping around";
   if (rank == 0 || rank > static_cast<size_t>(kMoveRank) || item_size(dtype) > 8) return "it has an odd rank or dtype";
   return refuse_value(node, dtype);
 }
