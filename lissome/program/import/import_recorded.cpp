@@ -56,10 +56,12 @@ double find_noise(const std::vector<at::Tensor>& results) {
   return kRoundingNoise * largest;
 }
 
+std::string describe_sizes(const ModuleRun& run) { return run.sizes.empty() ? "" : " at " + print_sizes(run.sizes); }
+
 [[noreturn]] void refuse_result(const ModuleRun& run, const std::string& what) {
-  const std::string sizes = run.sizes.empty() ? "" : " at " + print_sizes(run.sizes);
   throw_error(
-      ErrorKind::unsupported, "the program that was recorded gives another ", what, " than the module", sizes,
+      ErrorKind::unsupported, "the program that was recorded gives another ", what, " than the module",
+      describe_sizes(run),
       ": the module does something that no op shows (plain C++ on a tensor's memory, another thread, autocast)");
 }
 
@@ -101,7 +103,8 @@ void check_run(const Program& program, const ModuleRun& run, ModuleRunner& runne
   try {
     outputs = interpret(program, std::move(inputs), options);
   } catch (const Error& error) {
-    refuse_result(run, "result (" + error.message() + ")");
+    throw_error(ErrorKind::unsupported, "the module runs", describe_sizes(run),
+                ", and its program does not: ", error.message());
   }
   const double noise = find_noise(expected.outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
