@@ -2,7 +2,9 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -88,6 +90,18 @@ TEST_CASE("conv_act is a convolution, plus the residual, then the activation") {
   const at::Tensor residual = at::randn(plain.sizes(), kFusedType);
   CHECK(at::equal(call_fused("lissome::conv_act", {x, weight, {}, two, one, one, false, none, 2, "relu", residual}),
                   at::relu(plain.add(residual))));
+}
+
+TEST_CASE("conv_act pads each side by its own number") {
+  const at::Tensor x = at::randn({2, 4, 6, 6}, kFusedType), weight = at::randn({8, 4, 3, 3}, kFusedType);
+  const c10::List<int64_t> one({1, 1}), none({0, 0});
+  for (const std::vector<int64_t>& sides : {std::vector<int64_t>{0, 1, 2, 1}, {2, 2, 0, 3}, {1, 0, 1, 0}}) {
+    const at::Tensor around = at::constant_pad_nd(x, {sides[1], sides[3], sides[0], sides[2]});
+    const at::Tensor plain = at::convolution(around, weight, std::nullopt, {1, 1}, {0, 0}, {1, 1}, false, {0, 0}, 1);
+    const at::Tensor seen = call_fused(
+        "lissome::conv_act", {x, weight, {}, one, c10::List<int64_t>(sides), one, false, none, 1, "none", {}});
+    CHECK(at::allclose(seen, plain, 1e-5, 1e-5));
+  }
 }
 
 TEST_CASE("every listed activation runs and propagates NaN") {
@@ -182,6 +196,24 @@ TEST_CASE("conv_int8 takes what lies outside for zero, not for the zero point") 
       }
       const float expected = std::fmax(static_cast<float>(sum) * (0.02f * 0.01f), 0.0f);
       CHECK(y[0][channel][row][0].item<float>() == expected);
+    }
+  }
+}
+
+TEST_CASE("conv_int8 adds any number of products exactly") {
+  const c10::List<int64_t> one({1, 1}), two({2, 2});
+  // Largest numbers, of which f32 holds the sum of few.
+  const at::Tensor x = at::full({2, 260, 7, 5}, 255, kU8), scales = at::ones({4}, kFusedType);
+  for (const int groups : {1, 2}) {
+    for (const int64_t window : {1, 3, 5}) {
+      CAPTURE(groups);
+      CAPTURE(window);
+      const at::Tensor weight = at::randint(120, 128, {4, 260 / groups, window, window}, kS8);
+      const at::Tensor y =
+          call_fused("lissome::conv_int8", {x, 1.0, 0, weight, scales, {}, two, one, one, groups, "none", {}, 1.0, 0});
+      const at::Tensor sums = at::convolution(x.to(at::kDouble), weight.to(at::kDouble), std::nullopt, {2, 2}, {1, 1},
+                                              {1, 1}, false, {0, 0}, groups);
+      CHECK(at::equal(y, sums.round().to(at::kFloat)));
     }
   }
 }
