@@ -3,6 +3,7 @@
 // noise; rewrite those that keep enough; let neighbours hand over u8.
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cmath>
@@ -25,8 +26,17 @@ namespace {
 constexpr size_t kMeasuredBatches = 4;
 constexpr int64_t kMeasuredRows = 512;  // of a batch, where a linear reads more
 
-struct Sums {
-  double signal = 0, noise = 0;
+// What a layer's quantized form gives less, or more, than its float form, over all batches.
+struct Errors {
+  std::vector<at::Tensor> block_means;  // each f64 [channels]
+  at::Tensor sums;                      // f64 [channels]
+  double squares = 0;
+  int64_t positions = 0;
+  double signal = 0;  // squares of what the float form gives
+
+  void add(const Layer& layer, const at::Tensor& wanted, const at::Tensor& got);
+  at::Tensor find_bias() const;
+  double find_noise(const at::Tensor& correction) const;
 };
 
 // Rows of a linear, evenly spread.
@@ -36,61 +46,59 @@ at::Tensor take_measured(const Layer& layer, const at::Tensor& input) {
   return rows.slice(0, 0, rows.size(0), (rows.size(0) + kMeasuredRows - 1) / kMeasuredRows);
 }
 
-// What each layer's float and quantized forms give on the same float inputs, before activation and residual.
-void measure_layers(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
-                    const WorkControl& control,
-                    const std::function<void(Layer&, const at::Tensor&, const at::Tensor&)>& visit) {
-  std::map<ValueId, std::vector<Layer*>> by_input;
-  for (Layer& layer : layers) {
-    if (layer.reason.empty()) by_input[layer.input].push_back(&layer);
-  }
-  const size_t count = std::min(kMeasuredBatches, batches.size());
-  for (size_t i = 0; i < count; ++i) {
-    if (control.stopped()) return;
-    control.report({"computation", "int8: measuring layers", static_cast<double>(i) / static_cast<double>(count), -1});
-    visit_layer_inputs(program, by_input, batches[i], [&](Layer& layer, const at::Tensor& input) {
-      if (input.numel() == 0) return;
-      const at::Tensor some = take_measured(layer, input);
-      visit(layer, run_float(program, layer, some), run_quantized(program, layer, some));
-    });
-  }
-}
-
-// Means of the errors of a few blocks of positions, each f64 [channels].
-void add_block_means(const Layer& layer, const at::Tensor& errors, std::vector<at::Tensor>& means) {
+void Errors::add(const Layer& layer, const at::Tensor& wanted, const at::Tensor& got) {
   constexpr int64_t kBlocks = 16;
-  const at::Tensor rows = errors.movedim(layer.is_conv ? 1 : -1, -1).reshape({-1, errors.size(layer.is_conv ? 1 : -1)});
-  for (const at::Tensor& block : rows.chunk(kBlocks)) means.push_back(block.mean(0));
+  const int64_t channel_dim = layer.is_conv ? 1 : -1;
+  const at::Tensor error = wanted.to(at::kDouble).sub(got.to(at::kDouble));
+  const at::Tensor rows = error.movedim(channel_dim, -1).reshape({-1, error.size(channel_dim)});
+  for (const at::Tensor& block : rows.chunk(kBlocks)) block_means.push_back(block.mean(0));
+  const at::Tensor sum = rows.sum(0);
+  sums = sums.defined() ? sums.add(sum) : sum;
+  squares += rows.pow(2).sum().item().toDouble();
+  positions += rows.size(0);
+  signal += wanted.to(at::kDouble).pow(2).sum().item().toDouble();
 }
 
 // By the median of means (Nemirovsky and Yudin 1983): what a few large errors leave in a mean would be added to every
 // answer.
-void correct_biases(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
-                    const WorkControl& control) {
-  std::map<Layer*, std::vector<at::Tensor>> means;
-  measure_layers(program, layers, batches, control, [&](Layer& layer, const at::Tensor& wanted, const at::Tensor& got) {
-    if (layer.recurrent) return;  // gates add what the inputs contribute: no bias of its own
-    add_block_means(layer, wanted.to(at::kDouble).sub(got.to(at::kDouble)), means[&layer]);
-  });
-  for (auto& [layer, of_layer] : means) {
-    const at::Tensor correction = std::get<0>(at::stack(of_layer).median(0));
-    const at::Tensor base = layer->bias.defined() ? layer->bias.to(at::kDouble) : at::Tensor();
-    layer->bias = (base.defined() ? base.add(correction) : correction).to(at::kFloat);
-  }
+at::Tensor Errors::find_bias() const { return std::get<0>(at::stack(block_means).median(0)); }
+
+// The squares of what is left once `correction`, f64 [channels], is added to every position.
+double Errors::find_noise(const at::Tensor& correction) const {
+  const double together = correction.mul(sums).sum().item().toDouble();
+  const double added = static_cast<double>(positions) * correction.pow(2).sum().item().toDouble();
+  const double left = squares - 2 * together + added;
+  return left < 0 ? 0 : left;  // NaN stays
 }
 
-void judge_layers(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
-                  const WorkControl& control) {
-  std::map<Layer*, Sums> sums;
-  measure_layers(program, layers, batches, control, [&](Layer& layer, const at::Tensor& wanted, const at::Tensor& got) {
-    const at::Tensor signal = wanted.to(at::kDouble);
-    Sums& sum = sums[&layer];
-    sum.signal += signal.pow(2).sum().item().toDouble();
-    sum.noise += signal.sub(got.to(at::kDouble)).pow(2).sum().item().toDouble();
-  });
-  for (auto& [layer, sum] : sums) {
-    layer->signal_to_noise = find_signal_to_noise(sum.signal, sum.noise);
+void correct_bias(Layer& layer, const Errors& errors) {
+  layer.signal_to_noise = find_signal_to_noise(errors.signal, errors.squares);
+  if (layer.recurrent) return;  // gates add what the inputs contribute: no bias of its own
+  const at::Tensor correction = errors.find_bias();
+  const at::Tensor base = layer.bias.defined() ? layer.bias.to(at::kDouble) : at::zeros_like(correction);
+  layer.bias = base.add(correction).to(at::kFloat);
+  layer.signal_to_noise = find_signal_to_noise(errors.signal, errors.find_noise(layer.bias.to(at::kDouble).sub(base)));
+}
+
+// What each layer's float and quantized forms give on the same float inputs, before activation and residual: sets
+// biases and signal_to_noise.
+void measure_layers(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
+                    const WorkControl& control) {
+  std::map<ValueId, std::vector<Layer*>> by_input;
+  for (Layer& layer : layers) {
+    if (layer.reason.empty()) by_input[layer.input].push_back(&layer);
   }
+  std::map<Layer*, Errors> errors;
+  const size_t count = std::min(kMeasuredBatches, batches.size());
+  for (size_t i = 0; i < count && !control.stopped(); ++i) {
+    control.report({"computation", "int8: measuring layers", static_cast<double>(i) / static_cast<double>(count), -1});
+    visit_layer_inputs(program, by_input, batches[i], [&](Layer& layer, const at::Tensor& input) {
+      if (input.numel() == 0) return;
+      const at::Tensor some = take_measured(layer, input);
+      errors[&layer].add(layer, run_float(program, layer, some), run_quantized(program, layer, some));
+    });
+  }
+  for (auto& [layer, of_layer] : errors) correct_bias(*layer, of_layer);
 }
 
 // Why a layer whose input has this range stays in float; empty if it need not.
@@ -211,8 +219,7 @@ Int8Calibration::Int8Calibration(const std::shared_ptr<const Program>& program, 
   auto layers = std::make_shared<std::vector<Layer>>(find_layers(divided, options));
   for (Layer& layer : *layers) layer.smoothing = smoothed.layers[layer.name];
   int8_ranges_ = std::make_shared<const Int8Ranges>(choose_ranges(divided, *layers, known, batches, options, control));
-  correct_biases(divided, *layers, batches, control);
-  judge_layers(divided, *layers, batches, control);
+  measure_layers(divided, *layers, batches, control);
   divisions_ = std::make_shared<const std::vector<ChannelDivision>>(std::move(smoothed.divisions));
   layers_ = std::move(layers);
 }

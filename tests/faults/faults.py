@@ -19,6 +19,7 @@ STATISTICS = "measure/statistics.cpp"
 GATE = "tune/gate.cpp"
 FRONT = "tune/front.cpp"
 HISTOGRAM = "compress/range_histogram.cpp"
+LAYER = "compress/layer.cpp"
 QUANTIZE = "compress/quantize_int8.cpp"
 SMOOTH = "compress/smooth_channels.cpp"
 ROUNDING = "compress/group_rounding.cpp"
@@ -105,9 +106,11 @@ FAULTS = (
           "a zero point that is cut off"),
     Fault(HISTOGRAM, "std::isfinite(narrow) && narrow > 0", "std::isfinite(narrow)", "a scale of zero"),
     Fault(QUANTIZE, "base.add(correction)", "base.sub(correction)", "biases moved the wrong way"),
-    Fault(QUANTIZE, "std::get<0>(at::stack(of_layer).median(0))", "at::stack(of_layer).mean(0)",
+    Fault(QUANTIZE, "std::get<0>(at::stack(block_means).median(0))", "at::stack(block_means).mean(0)",
           "biases moved by a few large errors"),
-    Fault(QUANTIZE, "find_signal_to_noise(sum.signal, sum.noise)", "find_signal_to_noise(sum.noise, sum.signal)",
+    Fault(QUANTIZE, "squares - 2 * together + added", "squares + 2 * together + added",
+          "noise that grows with a correction"),
+    Fault(LAYER, "10 * std::log10(signal / noise)", "10 * std::log10(noise / signal)",
           "noise for signal"),
     Fault(QUANTIZE, "layer.signal_to_noise < least_signal_to_noise", "layer.signal_to_noise > least_signal_to_noise",
           "good layers stay in float"),
