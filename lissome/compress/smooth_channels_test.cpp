@@ -129,6 +129,37 @@ TEST_CASE("channels that are alike are left alone") {
   }
 }
 
+// Every factor is one, which leaves as much noise: in a norm, which costs nothing, only a gain counts all the same.
+TEST_CASE("channels that are alike behind a norm are left alone") {
+  const Program program = make_linear_behind_norm(at::ones({32}), at::randn({48, 1}).mul(at::randn({32}).sign()));
+  const at::Tensor numbers = at::randn({32});
+  std::vector<at::Tensor> rows;
+  for (int64_t i = 0; i < 32; ++i) rows.push_back(numbers.roll(i));
+  const at::Tensor alike = at::stack(rows).unsqueeze(0);
+  CHECK(smooth(program, false, {{alike}, {alike.clone()}}).layers.empty());
+}
+
+// Xiao et al. 2022, formula 4, around a geometric mean of one.
+TEST_CASE("factors weigh the largest inputs and the largest weights of a channel by the strength") {
+  const Program program = parse_program(R"(
+    input %x: f32[batch, rows, 32]
+    parameter @a: f32[48, 32]
+    %1: f32[batch, rows, 48] = aten::linear(%x, @a)
+    return %1
+  )",
+                                        {{"a", at::randn({48, 32}).mul(at::logspace(0, 0.5, 32))}});
+  const CalibrationBatches batches = {{at::randn({4, 64, 32}).mul(make_outliers())}};
+  const QuantizeOptions options = make_options(false);
+  const SmoothedChannels channels = smooth_channels(program, find_layers(program, options), batches, options);
+  REQUIRE(channels.layers.size() == 1);
+  REQUIRE(channels.divisions.size() == 1);
+  const double strength = channels.layers.begin()->second.strength;
+  const at::Tensor inputs = batches[0][0].toTensor().abs().amax({0, 1}).to(at::kDouble);
+  const at::Tensor weights = program.weights[0].tensor.abs().amax({0}).to(at::kDouble);
+  const at::Tensor factors = inputs.pow(strength).div(weights.pow(1 - strength));
+  CHECK(largest_difference(channels.divisions[0].factors, factors.div(factors.log().mean().exp())) < 1e-6);
+}
+
 TEST_CASE("linears that read one value share its factors") {
   const at::Tensor a = at::randn({16, 32}), b = at::randn({24, 32});
   const Program program = parse_program(R"(
