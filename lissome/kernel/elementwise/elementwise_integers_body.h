@@ -6,17 +6,32 @@
 namespace lissome {
 namespace {
 
+template <int Length>
+struct Step {
+  static constexpr int kLength = Length;
+};
+
+// run(first, Step) over all of `count`: copies of a fixed length become vectors.
+template <typename Run>
+void each_step(int64_t count, const Run& run) {
+  constexpr int kStep = 8;
+  int64_t k = 0;
+  for (; k + kStep <= count; k += kStep) run(k, Step<kStep>());
+  for (; k < count; ++k) run(k, Step<1>());
+}
+
 template <typename T>
 void read_integers(const void* data, int64_t at, int64_t stride, int64_t count, int64_t* target) {
   const T* x = static_cast<const T*>(data) + at;
-  constexpr int64_t kStep = 8;
-  int64_t k = 0;
-  for (; stride == 1 && k + kStep <= count; k += kStep) {
-    T items[kStep];
-    __builtin_memcpy(items, x + k, sizeof(items));
-    for (int64_t i = 0; i < kStep; ++i) target[k + i] = static_cast<int64_t>(items[i]);
+  if (stride != 1) {
+    for (int64_t k = 0; k < count; ++k) target[k] = static_cast<int64_t>(x[k * stride]);
+    return;
   }
-  for (; k < count; ++k) target[k] = static_cast<int64_t>(x[k * stride]);
+  each_step(count, [&](int64_t k, auto step) {
+    T items[step.kLength];
+    __builtin_memcpy(items, x + k, sizeof(items));
+    for (int i = 0; i < step.kLength; ++i) target[k + i] = static_cast<int64_t>(items[i]);
+  });
 }
 
 // A file may hold bytes that are no bool.
@@ -37,15 +52,12 @@ void load_integers(Dtype dtype, const void* data, int64_t at, int64_t stride, in
 
 template <typename T>
 void write_integers(void* data, int64_t at, int64_t count, const int64_t* block) {
-  constexpr int64_t kStep = 8;
   T* y = static_cast<T*>(data) + at;
-  int64_t k = 0;
-  for (; k + kStep <= count; k += kStep) {
-    T items[kStep];
-    for (int64_t i = 0; i < kStep; ++i) items[i] = static_cast<T>(block[k + i]);
+  each_step(count, [&](int64_t k, auto step) {
+    T items[step.kLength];
+    for (int i = 0; i < step.kLength; ++i) items[i] = static_cast<T>(block[k + i]);
     __builtin_memcpy(y + k, items, sizeof(items));
-  }
-  for (; k < count; ++k) y[k] = static_cast<T>(block[k]);
+  });
 }
 
 // Other dtypes than bool take the low bits, as arithmetic that wraps around does.
@@ -59,19 +71,16 @@ void store_integers(Dtype dtype, void* data, int64_t at, int64_t count, const in
   }
 }
 
+// The target may be an operand.
 template <typename Function>
 void map_integers(int64_t* target, const int64_t* a, const int64_t* b, int64_t count, const Function& function) {
-  // Copies of a fixed length become vectors, and it does not matter that the target may be an operand.
-  constexpr int64_t kStep = 8;
-  int64_t k = 0;
-  for (; k + kStep <= count; k += kStep) {
-    int64_t x[kStep], y[kStep], results[kStep];
+  each_step(count, [&](int64_t k, auto step) {
+    int64_t x[step.kLength], y[step.kLength], results[step.kLength];
     __builtin_memcpy(x, a + k, sizeof(x));
     __builtin_memcpy(y, b + k, sizeof(y));
-    for (int64_t i = 0; i < kStep; ++i) results[i] = function(x[i], y[i]);
+    for (int i = 0; i < step.kLength; ++i) results[i] = function(x[i], y[i]);
     __builtin_memcpy(target + k, results, sizeof(results));
-  }
-  for (; k < count; ++k) target[k] = function(a[k], b[k]);
+  });
 }
 
 // Sums and products wrap around.

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "lissome/kernel/isa/store_below_eight.h"
+
 namespace lissome {
 namespace {
 
@@ -30,17 +32,7 @@ inline void store(float* p, Floats a) { _mm256_storeu_ps(p, a.v); }
 // load.
 inline void store_first(float* p, Floats a, int64_t count) {
   if (count >= Floats::kWidth) return store(p, a);
-  if (count <= 0) return;
-  __m128 part = _mm256_castps256_ps128(a.v);
-  if (count & 4) {
-    _mm_storeu_ps(p, part);
-    part = _mm256_extractf128_ps(a.v, 1), p += 4;
-  }
-  if (count & 2) {
-    _mm_storel_pi(reinterpret_cast<__m64*>(p), part);
-    part = _mm_movehl_ps(part, part), p += 2;
-  }
-  if (count & 1) _mm_store_ss(p, part);
+  if (count > 0) store_below_eight(p, a.v, count);
 }
 inline void store_exactly(float* p, Floats a, int64_t count) { store_first(p, a, count); }
 // The first `count` lanes of a, zero (or `rest`) in the others.

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "lissome/kernel/isa/store_below_eight.h"
+
 namespace lissome {
 namespace {
 
@@ -31,16 +33,7 @@ inline void store_exactly(float* p, Floats a, int64_t count) {
     _mm256_storeu_ps(p, half);
     half = _mm512_extractf32x8_ps(a.v, 1), p += 8;
   }
-  __m128 part = _mm256_castps256_ps128(half);
-  if (count & 4) {
-    _mm_storeu_ps(p, part);
-    part = _mm256_extractf128_ps(half, 1), p += 4;
-  }
-  if (count & 2) {
-    _mm_storel_pi(reinterpret_cast<__m64*>(p), part);
-    part = _mm_movehl_ps(part, part), p += 2;
-  }
-  if (count & 1) _mm_store_ss(p, part);
+  store_below_eight(p, half, count);
 }
 // The first `count` lanes of a, zero (or `rest`) in the others.
 inline Floats first_of(Floats a, int64_t count) { return {_mm512_maskz_mov_ps(first_lanes(count), a.v)}; }

@@ -11,34 +11,41 @@
 namespace lissome {
 namespace {
 
-// dx = exp(x) * factor.
-LISSOME_INLINE void scale_powers(const float* x, float* dx, int64_t classes, Floats factor) {
-  const bool is_short = choose_short_row(classes, [&](auto row) {
-    Floats values[row.kVectors];
-    row.load_row(x, values);
-#pragma GCC unroll 8
-    for (Floats& value : values) value = exponential(value) * factor;
-    row.store_row(dx, values);
-  });
-  if (is_short) return;
-  each_vector(classes,
-              [&](int64_t k, auto left) { store_first(dx + k, exponential(load_first(x + k, left)) * factor, left); });
-}
-
-LISSOME_INLINE void run_cross_entropy_gradient(const CrossEntropyGradientCall& call, int part, int parts) {
-  const Range rows = split_evenly(call.rows, part, parts);
-  const float factor = call.mean ? *call.dloss / *call.counted : *call.dloss;
+// scale(x, dx): dx = exp(x) * factor of a row.
+template <typename Scale>
+LISSOME_INLINE void each_labeled_row(const CrossEntropyGradientCall& call, Range rows, float factor,
+                                     const Scale& scale) {
   for (int64_t m = rows.begin; m < rows.end; ++m) {
-    const float* x = call.logarithms + m * call.classes;
     float* dx = call.dx + m * call.classes;
     const int64_t label = call.labels[m];
     if (label == call.ignored) {
       __builtin_memset(dx, 0, static_cast<size_t>(call.classes) * sizeof(float));
       continue;
     }
-    scale_powers(x, dx, call.classes, fill(factor));
+    scale(call.logarithms + m * call.classes, dx);
     if (label >= 0 && label < call.classes) dx[label] -= factor;
   }
+}
+
+LISSOME_INLINE void run_cross_entropy_gradient(const CrossEntropyGradientCall& call, int part, int parts) {
+  const Range rows = split_evenly(call.rows, part, parts);
+  const float factor = call.mean ? *call.dloss / *call.counted : *call.dloss;
+  const Floats factors = fill(factor);
+  const bool is_short = choose_short_row(call.classes, [&](auto row) {
+    each_labeled_row(call, rows, factor, [&](const float* x, float* dx) {
+      Floats values[row.kVectors];
+      row.load_row(x, values);
+#pragma GCC unroll 8
+      for (Floats& value : values) value = exponential(value) * factors;
+      row.store_row(dx, values);
+    });
+  });
+  if (is_short) return;
+  each_labeled_row(call, rows, factor, [&](const float* x, float* dx) {
+    each_vector(call.classes, [&](int64_t k, auto left) {
+      store_first(dx + k, exponential(load_first(x + k, left)) * factors, left);
+    });
+  });
 }
 
 LISSOME_INLINE void run_embedding_gradient(const EmbeddingGradientCall& call, int part, int parts) {

@@ -38,7 +38,7 @@ LISSOME_INLINE void run_layer_norm_bf16(const LayerNormBf16Call& call, int part,
 }
 
 LISSOME_INLINE void softmax_long_row(const uint16_t* x, uint16_t* y, int64_t width) {
-  const Floats top = fill(find_highest(x, width));
+  const Floats top = fill(find_highest_of(x, width));
   const Floats sum = sum_vectors(
       width, [&](int64_t k, auto left) { return first_of(exponential(load_first(x + k, left) - top), left); });
   const Floats factor = fill(1 / sum_lanes(sum));

@@ -51,7 +51,7 @@ LISSOME_INLINE void run_layer_norm(const LayerNormCall& call, int part, int part
 }
 
 LISSOME_INLINE void softmax_long_row(const float* x, float* y, int64_t width, SoftmaxForm form) {
-  const SoftmaxScale scale(form, find_highest(x, width));
+  const SoftmaxScale scale(form, find_highest_of(x, width));
   const Floats sum = sum_vectors(width, [&](int64_t k, auto left) {
     const Floats power = exponential(load_first(x + k, left) - scale.top);
     if (!form.logarithm) store_first(y + k, power, left);

@@ -44,7 +44,7 @@ LISSOME_INLINE void softmax_short_row(ShortRow<Vectors> row, const T* x, T* y, S
 }
 
 template <typename T>
-LISSOME_INLINE float find_highest(const T* x, int64_t width) {
+LISSOME_INLINE float find_highest_of(const T* x, int64_t width) {
   Floats largest = fill(-__builtin_inff());
   each_vector(width, [&](int64_t k, auto left) {
     largest = max_with(first_of_or(load_first(x + k, left), left, -__builtin_inff()), largest);

@@ -16,8 +16,8 @@ Array spread_numbers(const at::Tensor& weight) {
   Array numbers = make_array(Dtype::i8, {given.sizes[0], 2 * given.sizes[1]});
   for (int64_t i = 0; i < given.elements(); ++i) {
     const uint8_t pair = given.data<uint8_t>()[i];
-    numbers.data<int8_t>()[2 * i] = static_cast<int8_t>((pair & 15 ^ 8) - 8);
-    numbers.data<int8_t>()[2 * i + 1] = static_cast<int8_t>((pair >> 4 ^ 8) - 8);
+    numbers.data<int8_t>()[2 * i] = static_cast<int8_t>(((pair & 15) ^ 8) - 8);
+    numbers.data<int8_t>()[2 * i + 1] = static_cast<int8_t>(((pair >> 4) ^ 8) - 8);
   }
   return numbers;
 }
