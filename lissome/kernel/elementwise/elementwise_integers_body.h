@@ -1,23 +1,20 @@
 // Element-wise chains on registers of i64: plain loops over blocks, which the compiler turns into vectors.
 #pragma once
 
+#include <type_traits>
+
 #include "lissome/kernel/isa/element_blocks.h"
 
 namespace lissome {
 namespace {
 
-template <int Length>
-struct Step {
-  static constexpr int kLength = Length;
-};
-
-// run(first, Step) over all of `count`: copies of a fixed length become vectors.
-template <typename Run>
-void each_step(int64_t count, const Run& run) {
+// f(first, length) for steps of eight, and one by one for the rest: copies of a fixed length become vectors.
+template <typename Function>
+void each_step(int64_t count, const Function& f) {
   constexpr int kStep = 8;
   int64_t k = 0;
-  for (; k + kStep <= count; k += kStep) run(k, Step<kStep>());
-  for (; k < count; ++k) run(k, Step<1>());
+  for (; k + kStep <= count; k += kStep) f(k, std::integral_constant<int, kStep>());
+  for (; k < count; ++k) f(k, std::integral_constant<int, 1>());
 }
 
 template <typename T>
@@ -27,10 +24,10 @@ void read_integers(const void* data, int64_t at, int64_t stride, int64_t count, 
     for (int64_t k = 0; k < count; ++k) target[k] = static_cast<int64_t>(x[k * stride]);
     return;
   }
-  each_step(count, [&](int64_t k, auto step) {
-    T items[step.kLength];
+  each_step(count, [&](int64_t k, auto length) {
+    T items[length];
     __builtin_memcpy(items, x + k, sizeof(items));
-    for (int i = 0; i < step.kLength; ++i) target[k + i] = static_cast<int64_t>(items[i]);
+    for (int i = 0; i < length; ++i) target[k + i] = static_cast<int64_t>(items[i]);
   });
 }
 
@@ -53,9 +50,9 @@ void load_integers(Dtype dtype, const void* data, int64_t at, int64_t stride, in
 template <typename T>
 void write_integers(void* data, int64_t at, int64_t count, const int64_t* block) {
   T* y = static_cast<T*>(data) + at;
-  each_step(count, [&](int64_t k, auto step) {
-    T items[step.kLength];
-    for (int i = 0; i < step.kLength; ++i) items[i] = static_cast<T>(block[k + i]);
+  each_step(count, [&](int64_t k, auto length) {
+    T items[length];
+    for (int i = 0; i < length; ++i) items[i] = static_cast<T>(block[k + i]);
     __builtin_memcpy(y + k, items, sizeof(items));
   });
 }
@@ -74,11 +71,11 @@ void store_integers(Dtype dtype, void* data, int64_t at, int64_t count, const in
 // The target may be an operand.
 template <typename Function>
 void map_integers(int64_t* target, const int64_t* a, const int64_t* b, int64_t count, const Function& function) {
-  each_step(count, [&](int64_t k, auto step) {
-    int64_t x[step.kLength], y[step.kLength], results[step.kLength];
+  each_step(count, [&](int64_t k, auto length) {
+    int64_t x[length], y[length], results[length];
     __builtin_memcpy(x, a + k, sizeof(x));
     __builtin_memcpy(y, b + k, sizeof(y));
-    for (int i = 0; i < step.kLength; ++i) results[i] = function(x[i], y[i]);
+    for (int i = 0; i < length; ++i) results[i] = function(x[i], y[i]);
     __builtin_memcpy(target + k, results, sizeof(results));
   });
 }
