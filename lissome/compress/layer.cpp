@@ -3,7 +3,6 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "lissome/compress/group_rounding.h"
 #include "lissome/compress/int8_ops.h"
+#include "lissome/compress/symmetric_rows.h"
 
 namespace lissome {
 namespace {
@@ -67,31 +67,6 @@ ValueId find_residual(const Program& program, const Node& node) {
   const ValueId residual = node.argument("residual").value();
   const bool whole = program.value(residual).type.sizes == program.value(node.result()).type.sizes;
   return whole ? residual : ValueId::none;
-}
-
-// The coarsest scale of which all numbers are multiples, as fake quantization leaves them; else that of the largest.
-double find_scale(std::span<const double> numbers) {
-  constexpr int kMostLevels = 127;
-  constexpr double kRoundedInFloat = 1e-3;  // of a level
-  double largest = 1e-30;
-  for (const double number : numbers) largest = std::max(largest, std::abs(number));
-  for (int levels = 1; levels < kMostLevels; ++levels) {
-    const double per_scale = levels / largest;
-    const bool fits = std::all_of(numbers.begin(), numbers.end(), [&](double number) {
-      return std::abs(number * per_scale - std::nearbyint(number * per_scale)) < kRoundedInFloat;
-    });
-    if (fits) return largest / levels;
-  }
-  return largest / kMostLevels;
-}
-
-// f64 of a scale a row.
-at::Tensor find_scales(const at::Tensor& rows) {
-  at::Tensor scales = at::empty({rows.size(0)}, at::kDouble);
-  const auto count = static_cast<size_t>(rows.size(1));
-  for (int64_t i = 0; i < rows.size(0); ++i)
-    scales.mutable_data_ptr<double>()[i] = find_scale({rows.const_data_ptr<double>() + i * rows.size(1), count});
-  return scales;
 }
 
 // Symmetric, a scale for each output of each direction.
@@ -155,20 +130,23 @@ at::Tensor find_constant(const Program& program, const Argument& argument) {
   return weight->tensor;
 }
 
-void quantize_weight(const at::Tensor& given, Layer& layer) {
+void quantize_weight(const at::Tensor& given, Layer& layer, const at::Tensor& factors) {
   if (layer.group_bits > 0) {
-    const GroupWeight rounded = round_to_nearest(given.to(at::kFloat), layer.importance, layer.group_bits);
+    const at::Tensor weight = factors.defined() ? given.to(at::kDouble).mul(factors) : given;
+    const GroupWeight rounded = round_to_nearest(weight.to(at::kFloat), layer.importance, layer.group_bits);
     layer.weight = pack_numbers(rounded.numbers, layer.group_bits);
     layer.weight_scales = pack_scales(rounded.scales);
     return;
   }
-  const at::Tensor weight = layer.transposed ? given.transpose(0, 1) : given;
-  const at::Tensor rows = weight.to(at::kDouble).reshape({weight.size(0), -1});
-  const at::Tensor scale = find_scales(rows.contiguous());
-  const at::Tensor levels = rows.div(scale.unsqueeze(1)).round().clamp(-127, 127);
-  const at::Tensor bytes = levels.reshape(weight.sizes()).to(at::kChar);
+  const at::Tensor weight = (layer.transposed ? given.transpose(0, 1) : given).contiguous();
+  const auto as_rows = [](const at::Tensor& tensor) { return tensor.reshape({tensor.size(0), -1}).contiguous(); };
+  at::Tensor row_factors;
+  if (factors.defined())
+    row_factors = factors.dim() == 1 ? factors.unsqueeze(0).contiguous() : as_rows(factors.expand_as(weight));
+  const SymmetricRows rounded = round_rows(as_rows(weight), row_factors);
+  const at::Tensor bytes = rounded.numbers.reshape(weight.sizes());
   layer.weight = (layer.transposed ? bytes.transpose(0, 1) : bytes).contiguous();
-  layer.weight_scales = scale.to(at::kFloat).contiguous();
+  layer.weight_scales = rounded.scales;
 }
 
 bool is_kept(const Node& node, const QuantizeOptions& options) {

@@ -51,8 +51,9 @@ std::string refuse_infinite(const at::Tensor& tensor, const char* what);
 double find_signal_to_noise(double signal, double noise);
 
 // Quantizes symmetrically with a scale for each output channel (dimension 0, or 1 if transposed): w = s8 * scale. A
-// weight in groups is rounded to the nearest.
-void quantize_weight(const at::Tensor& given, Layer& layer);
+// weight in groups is rounded to the nearest. `given` is f32, and multiplied by `factors` before: f64 of what it is
+// multiplied by along its last dimension, or of sizes that expand to its own; not for transposed ones.
+void quantize_weight(const at::Tensor& given, Layer& layer, const at::Tensor& factors = {});
 
 // Whether the node is a layer of LSTM or GRU, whose states are multiplied by a weight. Measured is this product with
 // all outputs of the layer, which are all its states except the first.

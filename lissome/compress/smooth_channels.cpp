@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "lissome/compress/divide_channels.h"
@@ -215,7 +216,7 @@ class Smoother {
   void make_trials(Siblings& group) const {
     if (group.judged.empty() || !group.fitted.low.defined()) return;
     for (const Layer* layer : group.layers) {
-      const at::Tensor columns = find_columns(find_weight(*layer).to(at::kDouble).abs(), group);
+      const at::Tensor columns = find_columns(find_weight(*layer).abs(), group).to(at::kDouble);
       group.columns = group.columns.defined() ? at::maximum(group.columns, columns) : columns;
     }
     const at::Tensor inputs = group.fitted.largest();
@@ -245,31 +246,38 @@ class Smoother {
   static at::Tensor divide_images(const at::Tensor& images, const Trial& trial) {
     return divide(images.movedim(1, -1), trial).movedim(-1, 1).contiguous();
   }
-  static at::Tensor multiply_weight(const at::Tensor& weight, const Siblings& group, const Trial& trial) {
-    if (trial.strength == 0) return weight;
-    return weight.mul(group.is_conv() ? spread_factors(trial.factors, weight) : trial.factors);
+  // What a weight is multiplied by; undefined for nothing.
+  static at::Tensor find_factors(const at::Tensor& weight, const Siblings& group, const Trial& trial) {
+    return group.is_conv() && trial.strength > 0 ? spread_factors(trial.factors, weight) : trial.factors;
   }
 
-  // What correcting the bias will take off is no noise.
-  void measure(const Siblings& group, const at::Tensor& rows, Trial& trial) const {
+  // f64 of each layer.
+  std::vector<at::Tensor> run_layers(const Siblings& group, const at::Tensor& rows) const {
+    std::vector<at::Tensor> results;
+    for (const Layer* layer : group.layers) results.push_back(run_float(program_, *layer, rows).to(at::kDouble));
+    return results;
+  }
+
+  // What correcting the bias will take off is no noise. `wanted` is what run_layers() gives for the rows.
+  void measure(const Siblings& group, const at::Tensor& rows, std::span<const at::Tensor> wanted, Trial& trial) const {
     const at::Tensor input = group.is_conv() ? divide_images(rows, trial) : divide(rows, trial);
     const ActivationRange range = trial.histogram.choose_range(options_.range);
     if (group.is_fixed() && !range.has_scale()) {
       trial.noise.assign(group.layers.size(), std::numeric_limits<double>::quiet_NaN());
       return;
     }
-    for (const Layer* layer : group.layers) {
+    for (size_t i = 0; i < group.layers.size(); ++i) {
+      const Layer* layer = group.layers[i];
       Layer divided = *layer;
       divided.range = range;
       if (layer->group_bits > 0) divided.importance = divide(divide(group.squares, trial), trial);
-      const at::Tensor weight = find_weight(*layer).to(at::kDouble);
+      const at::Tensor weight = find_weight(*layer);
       if (!divided.weight.defined() || trial.strength > 0)
-        quantize_weight(multiply_weight(weight, group, trial), divided);
-      const at::Tensor wanted = run_float(program_, *layer, rows).to(at::kDouble);
-      const at::Tensor error = wanted.sub(run_quantized(program_, divided, input).to(at::kDouble));
+        quantize_weight(weight, divided, find_factors(weight, group, trial));
+      const at::Tensor error = wanted[i].sub(run_quantized(program_, divided, input).to(at::kDouble));
       const at::Tensor by_output = group.is_conv() ? error.movedim(1, -1).reshape({-1, error.size(1)}) : error;
       const at::Tensor noise = layer->group_bits > 0 ? error : by_output.sub(by_output.mean({0}, true));
-      trial.noise.push_back(noise.pow(2).sum().item().toDouble() / wanted.pow(2).sum().item().toDouble());
+      trial.noise.push_back(noise.pow(2).sum().item().toDouble() / wanted[i].pow(2).sum().item().toDouble());
     }
   }
 
@@ -286,11 +294,12 @@ class Smoother {
     if (group.trials.empty()) return;
     const DividerPlace place = find_place(value, group);
     const at::Tensor rows = at::cat(std::exchange(group.judged, {}));
+    const std::vector<at::Tensor> wanted = run_layers(group, rows);
     const Trial* best = nullptr;
     double bound = 0;
     for (Trial& trial : group.trials) {
       if (control_.stopped()) return;
-      measure(group, rows, trial);
+      measure(group, rows, wanted, trial);
       const double noise = sum_up(trial.noise);
       // Written so that NaN is never chosen.
       if (best != nullptr && !(noise < bound)) continue;

@@ -131,11 +131,12 @@ constexpr int64_t kExactInFloat = (int64_t{1} << 24) / (255 * 128);
 
 // The sums of products of u8 or s8, as doubles, with s8.
 at::Tensor multiply_exactly(const at::Tensor& shifted, const at::Tensor& weight) {
-  const at::Tensor x = shifted.to(at::kFloat), w = weight.to(at::kFloat).t();
+  const at::Tensor x = shifted.to(at::kFloat);
   at::Tensor sums;
   for (int64_t first = 0; first < x.size(-1); first += kExactInFloat) {
     const int64_t count = std::min(kExactInFloat, x.size(-1) - first);
-    const at::Tensor part = at::matmul(x.narrow(-1, first, count), w.narrow(0, first, count)).to(at::kDouble);
+    const at::Tensor some = weight.narrow(1, first, count).to(at::kFloat);
+    const at::Tensor part = at::matmul(x.narrow(-1, first, count), some.t()).to(at::kDouble);
     sums = sums.defined() ? sums.add_(part) : part;
   }
   return sums.defined() ? sums : at::matmul(shifted, weight.to(at::kDouble).t());
