@@ -2,6 +2,7 @@
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 
@@ -23,6 +24,8 @@ namespace {
 constexpr std::array kStrengths = {0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
 // Of each value, over all batches: enough to rank strengths, and little to keep.
 constexpr int64_t kSampleRows = 128;
+// Of a linear: each has a scale of its own, so that some say what all would.
+constexpr int64_t kSampleOutputs = 512;
 // Of a value that convolutions read: parts of images, each at most this wide in every direction.
 constexpr size_t kMostImages = 4;
 constexpr int64_t kPart = 24;
@@ -40,6 +43,12 @@ struct Trial {
   at::Tensor factors;        // f64 [channels], from the rows that are fitted
   RangeHistogram histogram;  // of these rows divided; not for linears that find their scales while running
   std::vector<double> noise;
+};
+
+// A layer as trials judge it: of a linear some of its outputs.
+struct JudgedLayer {
+  Layer layer;
+  at::Tensor weight, wanted;  // wanted: f64, what the float form gives for the judged rows
 };
 
 // Of each channel, f32.
@@ -251,33 +260,40 @@ class Smoother {
     return group.is_conv() && trial.strength > 0 ? spread_factors(trial.factors, weight) : trial.factors;
   }
 
-  // f64 of each layer.
-  std::vector<at::Tensor> run_layers(const Siblings& group, const at::Tensor& rows) const {
-    std::vector<at::Tensor> results;
-    for (const Layer* layer : group.layers) results.push_back(run_float(program_, *layer, rows).to(at::kDouble));
-    return results;
+  std::vector<JudgedLayer> find_judged(const Siblings& group, const at::Tensor& rows) const {
+    std::vector<JudgedLayer> judged;
+    for (const Layer* layer : group.layers) {
+      JudgedLayer& made = judged.emplace_back(JudgedLayer{*layer, find_weight(*layer), {}});
+      if (layer->is_conv) {
+        made.wanted = run_float(program_, *layer, rows).to(at::kDouble);
+        continue;
+      }
+      made.weight = take_rows(made.weight, kSampleOutputs, 0);
+      at::Tensor& bias = made.layer.bias;
+      if (bias.defined()) bias = take_rows(bias, kSampleOutputs, 0);
+      made.wanted = at::linear(rows, made.weight, bias.defined() ? std::optional(bias) : std::nullopt).to(at::kDouble);
+    }
+    return judged;
   }
 
-  // What correcting the bias will take off is no noise. `wanted` is what run_layers() gives for the rows.
-  void measure(const Siblings& group, const at::Tensor& rows, std::span<const at::Tensor> wanted, Trial& trial) const {
+  // What correcting the bias will take off is no noise.
+  void measure(const Siblings& group, std::span<const JudgedLayer> judged, const at::Tensor& rows, Trial& trial) const {
     const at::Tensor input = group.is_conv() ? divide_images(rows, trial) : divide(rows, trial);
     const ActivationRange range = trial.histogram.choose_range(options_.range);
     if (group.is_fixed() && !range.has_scale()) {
       trial.noise.assign(group.layers.size(), std::numeric_limits<double>::quiet_NaN());
       return;
     }
-    for (size_t i = 0; i < group.layers.size(); ++i) {
-      const Layer* layer = group.layers[i];
-      Layer divided = *layer;
+    for (const JudgedLayer& layer : judged) {
+      Layer divided = layer.layer;
       divided.range = range;
-      if (layer->group_bits > 0) divided.importance = divide(divide(group.squares, trial), trial);
-      const at::Tensor weight = find_weight(*layer);
-      if (!divided.weight.defined() || trial.strength > 0)
-        quantize_weight(weight, divided, find_factors(weight, group, trial));
-      const at::Tensor error = wanted[i].sub(run_quantized(program_, divided, input).to(at::kDouble));
+      const bool in_groups = divided.group_bits > 0;
+      if (in_groups) divided.importance = divide(divide(group.squares, trial), trial);
+      quantize_weight(layer.weight, divided, find_factors(layer.weight, group, trial));
+      const at::Tensor error = layer.wanted.sub(run_quantized(program_, divided, input).to(at::kDouble));
       const at::Tensor by_output = group.is_conv() ? error.movedim(1, -1).reshape({-1, error.size(1)}) : error;
-      const at::Tensor noise = layer->group_bits > 0 ? error : by_output.sub(by_output.mean({0}, true));
-      trial.noise.push_back(noise.pow(2).sum().item().toDouble() / wanted[i].pow(2).sum().item().toDouble());
+      const at::Tensor noise = in_groups ? error : by_output.sub(by_output.mean({0}, true));
+      trial.noise.push_back(noise.pow(2).sum().item().toDouble() / layer.wanted.pow(2).sum().item().toDouble());
     }
   }
 
@@ -294,12 +310,12 @@ class Smoother {
     if (group.trials.empty()) return;
     const DividerPlace place = find_place(value, group);
     const at::Tensor rows = at::cat(std::exchange(group.judged, {}));
-    const std::vector<at::Tensor> wanted = run_layers(group, rows);
+    const std::vector<JudgedLayer> judged = find_judged(group, rows);
     const Trial* best = nullptr;
     double bound = 0;
     for (Trial& trial : group.trials) {
       if (control_.stopped()) return;
-      measure(group, rows, wanted, trial);
+      measure(group, judged, rows, trial);
       const double noise = sum_up(trial.noise);
       // Written so that NaN is never chosen.
       if (best != nullptr && !(noise < bound)) continue;
