@@ -75,7 +75,8 @@ SymmetricRows round_rows(const at::Tensor& rows, const at::Tensor& factors) {
   const int64_t factor_rows = factors.defined() ? factors.size(0) : 0;
   auto* const rounded = made.numbers.mutable_data_ptr<int8_t>();
   auto* const scales = made.scales.mutable_data_ptr<float>();
-  at::parallel_for(0, rows.size(0), 1, [&](int64_t begin, int64_t end) {
+  const int64_t rows_of_part = at::internal::GRAIN_SIZE / std::max<int64_t>(columns, 1) + 1;
+  at::parallel_for(0, rows.size(0), rows_of_part, [&](int64_t begin, int64_t end) {
     std::vector<double> wide(static_cast<size_t>(columns));
     for (int64_t row = begin; row < end; ++row) {
       const double* own = factor == nullptr ? nullptr : factor + (factor_rows > 1 ? row * columns : 0);

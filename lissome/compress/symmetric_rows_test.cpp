@@ -20,14 +20,13 @@ TEST_CASE("rows are rounded half to even with a scale of the largest number, wit
           factor_rows > 0 ? at::rand({factor_rows, columns}, at::kDouble).add(0.5) : at::Tensor();
       const at::Tensor wide = rows.to(at::kDouble).mul(factors.defined() ? factors : at::full({1}, 1.0, at::kDouble));
       const SymmetricRows made = round_rows(rows, factors);
-      for (int64_t row = 0; row < 5; ++row) {
-        // One number is a multiple of itself, and so are few of some small scale by chance.
-        if (columns < 7) continue;
+      if (columns == 1) CHECK(at::equal(made.numbers.abs(), at::full({5, 1}, 1, at::kChar)));
+      // Few numbers may be multiples of a coarser scale by chance.
+      for (int64_t row = 0; row < 5 && columns >= 7; ++row) {
         const at::Tensor scale = wide[row].abs().max().div(127);
         CHECK(at::equal(made.scales[row], scale.to(at::kFloat)));
         CHECK(at::equal(made.numbers[row], wide[row].div(scale).round().to(at::kChar)));
       }
-      if (columns == 1) CHECK(at::equal(made.numbers.abs(), at::full({5, 1}, 1, at::kChar)));
     }
   }
 }
@@ -39,7 +38,7 @@ TEST_CASE("rows of few levels keep them, and zeros have a scale") {
   CHECK(at::equal(made.numbers, levels.to(at::kChar)));
   const SymmetricRows zeros = round_rows(at::full({2, 9}, 0.0), {});
   CHECK(at::equal(zeros.numbers, at::full({2, 9}, 0, at::kChar)));
-  CHECK(zeros.scales.min().item<float>() >= 0);
+  CHECK(zeros.scales.min().item<float>() > 0);
 }
 
 }  // namespace
