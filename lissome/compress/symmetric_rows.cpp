@@ -15,7 +15,8 @@ namespace lissome {
 namespace {
 
 constexpr int kMostLevels = 127;
-constexpr size_t kStep = 8;  // loops of a fixed length become vectors
+constexpr size_t kStep = 8;                // loops of a fixed length become vectors
+constexpr int64_t kNumbersOfPart = 32768;  // fewer are not worth a second thread
 
 // f(first, count) for steps of kStep, whose count is constant, and one by one for the rest.
 template <typename Function>
@@ -75,7 +76,7 @@ SymmetricRows round_rows(const at::Tensor& rows, const at::Tensor& factors) {
   const int64_t factor_rows = factors.defined() ? factors.size(0) : 0;
   auto* const rounded = made.numbers.mutable_data_ptr<int8_t>();
   auto* const scales = made.scales.mutable_data_ptr<float>();
-  const int64_t rows_of_part = at::internal::GRAIN_SIZE / std::max<int64_t>(columns, 1) + 1;
+  const int64_t rows_of_part = kNumbersOfPart / std::max<int64_t>(columns, 1) + 1;
   at::parallel_for(0, rows.size(0), rows_of_part, [&](int64_t begin, int64_t end) {
     std::vector<double> wide(static_cast<size_t>(columns));
     for (int64_t row = begin; row < end; ++row) {
