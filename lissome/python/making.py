@@ -30,7 +30,7 @@ from lissome.arguments import (
     refuse_type,
 )
 from lissome.errors import Error, Interrupted, UnsupportedError, UsageError, warn_of_data
-from lissome.interrupts import keep_interrupt
+from lissome.interrupts import delay_interrupt
 from lissome.model import FastModel, as_tuple, read_memory
 from lissome.own_backward import refuse_hooks, refuse_own_backward
 from lissome.samples import gather_samples, warn_of_fit
@@ -271,7 +271,7 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     return fast
 
 
-@keep_interrupt()
+@delay_interrupt()
 def open_program(
     model: Model, example_inputs: Any, example_kwargs: Any, *, training: bool = False
 ) -> _lissome.Program:

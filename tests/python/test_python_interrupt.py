@@ -146,6 +146,33 @@ def test_an_interrupt_that_python_loses(data: tuple[torch.nn.Module, torch.Tenso
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+class Interrupted(torch.nn.Linear):
+    """Is exported with several Ctrl-C in its code."""
+
+    def __init__(self, interrupts: int, survived: list[int]):
+        super().__init__(8, 4)
+        self.interrupts = interrupts
+        self.note = survived.append
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for i in range(self.interrupts):
+            signal.raise_signal(signal.SIGINT)
+            self.note(i)
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("interrupts", [1, 2])
+def test_an_export_ends_before_the_first_interrupt_is_raised(interrupts: int, capfd: pytest.CaptureFixture[str]):
+    """PyTorch may abort the process where one passes through its C++."""
+    survived: list[int] = []
+    module = Interrupted(interrupts, survived)
+    with pytest.raises(KeyboardInterrupt):
+        lissome.prepare(module.eval(), (torch.randn(3, 8),))
+    assert survived == [0]
+    assert "Ctrl-C again stops it at once" in capfd.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 @pytest.mark.filterwarnings("ignore:.*Overriding a previously registered kernel")
 def test_an_interrupt_while_types_are_checked(monkeypatch: pytest.MonkeyPatch):
     """In a Python process the meta device has forms that are written in Python, where a Ctrl-C can arrive."""
