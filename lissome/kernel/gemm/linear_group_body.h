@@ -36,7 +36,9 @@ LISSOME_INLINE void sum_group(const LinearGroupCall& call, const uint8_t* weight
   const int64_t groups = call.inputs / kWeightGroup;
 #pragma GCC unroll 4
   for (int r = 0; r < Rows; ++r) {
-    const int32_t taken = (Bits == 4 ? -8 : -128) * call.x_sums[(row + r) * groups + group];
+    // A plan from a stranger may hold any sums: the product wraps around, as those of the inputs do.
+    const auto sum = static_cast<uint32_t>(call.x_sums[(row + r) * groups + group]);
+    const auto taken = static_cast<int32_t>(sum * static_cast<uint32_t>(Bits == 4 ? -8 : -128));
 #pragma GCC unroll 2
     for (int v = 0; v < kGroupVectors; ++v) sums[r][v] = fill_ints(taken);
   }
