@@ -138,7 +138,7 @@ void quantize_weight(const at::Tensor& given, Layer& layer, const at::Tensor& fa
     layer.weight_scales = pack_scales(rounded.scales);
     return;
   }
-  const at::Tensor weight = (layer.transposed ? given.transpose(0, 1) : given).contiguous();
+  const at::Tensor weight = layer.transposed ? given.transpose(0, 1) : given;
   const auto as_rows = [](const at::Tensor& tensor) { return tensor.reshape({tensor.size(0), -1}).contiguous(); };
   at::Tensor row_factors;
   if (factors.defined())

@@ -49,6 +49,7 @@ struct Trial {
 struct JudgedLayer {
   Layer layer;
   at::Tensor weight, wanted;  // wanted: f64, what the float form gives for the judged rows
+  double signal = 0;          // the squares of it
 };
 
 // Of each channel, f32.
@@ -264,16 +265,18 @@ class Smoother {
     std::vector<JudgedLayer> judged;
     for (const Layer* layer : group.layers) {
       JudgedLayer& made = judged.emplace_back(JudgedLayer{*layer, find_weight(*layer), {}});
-      if (layer->is_conv) {
-        made.wanted = run_float(program_, *layer, rows).to(at::kDouble);
-        continue;
-      }
-      made.weight = take_rows(made.weight, kSampleOutputs, 0);
-      at::Tensor& bias = made.layer.bias;
-      if (bias.defined()) bias = take_rows(bias, kSampleOutputs, 0);
-      made.wanted = at::linear(rows, made.weight, bias.defined() ? std::optional(bias) : std::nullopt).to(at::kDouble);
+      made.wanted = (layer->is_conv ? run_float(program_, *layer, rows) : run_sample(made, rows)).to(at::kDouble);
+      made.signal = made.wanted.pow(2).sum().item().toDouble();
     }
     return judged;
+  }
+
+  // Leaves a linear some of its outputs, and gives them for the rows.
+  static at::Tensor run_sample(JudgedLayer& linear, const at::Tensor& rows) {
+    linear.weight = take_rows(linear.weight, kSampleOutputs, 0);
+    at::Tensor& bias = linear.layer.bias;
+    if (bias.defined()) bias = take_rows(bias, kSampleOutputs, 0);
+    return at::linear(rows, linear.weight, bias.defined() ? std::optional(bias) : std::nullopt);
   }
 
   // What correcting the bias will take off is no noise.
@@ -293,7 +296,7 @@ class Smoother {
       const at::Tensor error = layer.wanted.sub(run_quantized(program_, divided, input).to(at::kDouble));
       const at::Tensor by_output = group.is_conv() ? error.movedim(1, -1).reshape({-1, error.size(1)}) : error;
       const at::Tensor noise = in_groups ? error : by_output.sub(by_output.mean({0}, true));
-      trial.noise.push_back(noise.pow(2).sum().item().toDouble() / layer.wanted.pow(2).sum().item().toDouble());
+      trial.noise.push_back(noise.pow(2).sum().item().toDouble() / layer.signal);
     }
   }
 

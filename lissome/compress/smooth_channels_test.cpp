@@ -81,6 +81,16 @@ Program make_linear_behind_norm(const at::Tensor& norm_weight, const at::Tensor&
                        {{"n", norm_weight}, {"m", at::zeros({32})}, {"a", columns}, {"b", at::randn({48})}});
 }
 
+Program make_linear(const at::Tensor& columns) {
+  return parse_program(R"(
+    input %x: f32[batch, rows, 32]
+    parameter @a: f32[48, 32]
+    %1: f32[batch, rows, 48] = aten::linear(%x, @a)
+    return %1
+  )",
+                       {{"a", columns}});
+}
+
 TEST_CASE("channels far larger than others are made alike in the norm before a linear") {
   const Program program = make_linear_behind_norm(make_outliers());
   for (const bool dynamic : {false, true}) {
@@ -110,13 +120,7 @@ TEST_CASE("the whole quantization errs less, on rows that did not calibrate it")
 }
 
 TEST_CASE("channels that are alike are left alone") {
-  const Program program = parse_program(R"(
-    input %x: f32[batch, rows, 32]
-    parameter @a: f32[48, 32]
-    %1: f32[batch, rows, 48] = aten::linear(%x, @a)
-    return %1
-  )",
-                                        {{"a", at::randn({48, 1}).mul(at::randn({32}).sign())}});
+  const Program program = make_linear(at::randn({48, 1}).mul(at::randn({32}).sign()));
   // Every channel takes the same values, each in another order.
   const at::Tensor numbers = at::randn({64});
   std::vector<at::Tensor> channels;
@@ -141,13 +145,7 @@ TEST_CASE("channels that are alike behind a norm are left alone") {
 
 // Xiao et al. 2022, formula 4, around a geometric mean of one.
 TEST_CASE("factors weigh the largest inputs and the largest weights of a channel by the strength") {
-  const Program program = parse_program(R"(
-    input %x: f32[batch, rows, 32]
-    parameter @a: f32[48, 32]
-    %1: f32[batch, rows, 48] = aten::linear(%x, @a)
-    return %1
-  )",
-                                        {{"a", at::randn({48, 32}).mul(at::logspace(0, 0.5, 32))}});
+  const Program program = make_linear(at::randn({48, 32}).mul(at::logspace(0, 0.5, 32)));
   const CalibrationBatches batches = {{at::randn({4, 64, 32}).mul(make_outliers())}};
   const QuantizeOptions options = make_options(false);
   const SmoothedChannels channels = smooth_channels(program, find_layers(program, options), batches, options);

@@ -146,7 +146,7 @@ def test_an_interrupt_that_python_loses(data: tuple[torch.nn.Module, torch.Tenso
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-class Interrupted(torch.nn.Linear):
+class Stopped(torch.nn.Linear):
     """Is exported with several Ctrl-C in its code."""
 
     def __init__(self, interrupts: int, survived: list[int]):
@@ -165,7 +165,7 @@ class Interrupted(torch.nn.Linear):
 def test_an_export_ends_before_the_first_interrupt_is_raised(interrupts: int, capfd: pytest.CaptureFixture[str]):
     """PyTorch may abort the process where one passes through its C++."""
     survived: list[int] = []
-    module = Interrupted(interrupts, survived)
+    module = Stopped(interrupts, survived)
     with pytest.raises(KeyboardInterrupt):
         lissome.prepare(module.eval(), (torch.randn(3, 8),))
     assert survived == [0]

@@ -129,7 +129,7 @@ void check_operands(const at::Tensor& x, const at::Tensor& weight, const at::Ten
 // So many products of u8 or s8 with s8 have sums that are exact in f32, which is several times as fast as f64.
 constexpr int64_t kExactInFloat = (int64_t{1} << 24) / (255 * 128);
 
-// The sums of products of u8 or s8, as doubles, with s8.
+// The sums of products of u8 or s8, without their zero point, with s8: f64.
 at::Tensor multiply_exactly(const at::Tensor& shifted, const at::Tensor& weight) {
   const at::Tensor x = shifted.to(at::kFloat);
   at::Tensor sums;
@@ -139,7 +139,7 @@ at::Tensor multiply_exactly(const at::Tensor& shifted, const at::Tensor& weight)
     const at::Tensor part = at::matmul(x.narrow(-1, first, count), some.t()).to(at::kDouble);
     sums = sums.defined() ? sums.add_(part) : part;
   }
-  return sums.defined() ? sums : at::matmul(shifted, weight.to(at::kDouble).t());
+  return sums.defined() ? sums : at::matmul(shifted.to(at::kDouble), weight.to(at::kDouble).t());
 }
 
 struct Window {
@@ -152,16 +152,16 @@ struct Window {
   }
 };
 
-// The same of a convolution: channels of each group are added in parts that are exact.
+// The same of a convolution of `shifted`, f32: channels of each group are added in parts that are exact.
 at::Tensor convolve_exactly(const at::Tensor& shifted, const at::Tensor& weight, const Window& window) {
   const int64_t channels = weight.size(1);
   const int64_t most = weight.numel() == 0 ? 0 : kExactInFloat / c10::multiply_integers(weight.sizes().slice(2));
   // A convolution in doubles may round in the last bits of what is a sum of integers.
-  if (most == 0 || window.groups < 1) return window.convolve(shifted, weight.to(at::kDouble)).round();
-  const at::Tensor x = shifted.to(at::kFloat), w = weight.to(at::kFloat);
-  if (channels <= most) return window.convolve(x, w).to(at::kDouble);
-  const int64_t dim = x.dim() - weight.dim() + 1;  // 0 without a batch
-  const at::Tensor grouped = x.unflatten(dim, {window.groups, channels});
+  if (most == 0 || window.groups < 1) return window.convolve(shifted.to(at::kDouble), weight.to(at::kDouble)).round();
+  const at::Tensor w = weight.to(at::kFloat);
+  if (channels <= most) return window.convolve(shifted, w).to(at::kDouble);
+  const int64_t dim = shifted.dim() - weight.dim() + 1;  // 0 without a batch
+  const at::Tensor grouped = shifted.unflatten(dim, {window.groups, channels});
   at::Tensor sums;
   for (int64_t first = 0; first < channels; first += most) {
     const int64_t count = std::min(most, channels - first);
@@ -176,7 +176,7 @@ at::Tensor linear_int8(const at::Tensor& x, double x_scale, int64_t x_zero, cons
                        const at::Tensor& weight_scales, const OptionalTensor& bias, std::string_view act,
                        const OptionalTensor& residual) {
   check_operands(x, weight, weight_scales, x_zero);
-  const at::Tensor sums = multiply_exactly(x.to(at::kDouble).sub(static_cast<double>(x_zero)), weight);
+  const at::Tensor sums = multiply_exactly(x.to(at::kFloat).sub(static_cast<double>(x_zero)), weight);
   const at::Tensor multiplier = weight_scales.mul(static_cast<double>(static_cast<float>(x_scale)));
   return scale_sums(sums, multiplier, bias, sums.dim() - 1, act, residual);
 }
@@ -192,7 +192,7 @@ at::Tensor conv_int8(const at::Tensor& x, double x_scale, int64_t x_zero, const 
                      at::IntArrayRef padding, at::IntArrayRef dilation, int64_t groups, std::string_view act,
                      const OptionalTensor& residual, double residual_scale, int64_t residual_zero) {
   check_operands(x, weight, weight_scales, x_zero);
-  const at::Tensor shifted = x.to(at::kDouble).sub(static_cast<double>(x_zero));
+  const at::Tensor shifted = x.to(at::kFloat).sub(static_cast<double>(x_zero));
   const at::Tensor sums = convolve_exactly(shifted, weight, {stride, padding, dilation, groups});
   const int64_t channel_dim = sums.dim() - weight.dim() + 1;  // 0 without a batch
   const at::Tensor multiplier = weight_scales.mul(static_cast<double>(static_cast<float>(x_scale)));
