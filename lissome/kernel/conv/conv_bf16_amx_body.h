@@ -106,6 +106,7 @@ void run_image(const ConvBf16Call& call, const ConvPiece& piece, const StagedIma
 }
 
 LISSOME_INLINE void run_conv_bf16(const ConvBf16Call& call, int part, int parts) {
+  constexpr ColumnForm form = {kBlockRows, kTileStep, kBf16Step};
   choose_activation(call.epilogue, [&](const auto& activation) {
     TileRunner runner(activation);
     for_each_piece(call, [&](const ConvPiece& piece, const Phase&) {
@@ -119,9 +120,9 @@ LISSOME_INLINE void run_conv_bf16(const ConvBf16Call& call, int part, int parts)
             panels);
       };
       if (call.planes) {
-        run_planes<uint16_t>(call, piece, kBlockRows, part, parts, multiply);
+        run_planes<uint16_t>(call, piece, form, part, parts, multiply);
       } else {
-        run_columns<uint16_t>(call, piece, kBlockRows, kTileStep, part, parts, multiply);
+        run_columns<uint16_t>(call, piece, form, part, parts, multiply);
       }
       runner.drain();
     });

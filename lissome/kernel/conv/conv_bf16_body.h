@@ -7,18 +7,18 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kColumnStep = 400;  // cycles of a step of a tile of rows and a panel, roughly
+constexpr ColumnForm kColumns = {.rows = kBf16TileRows, .step_cycles = 400, .unit = kInPlace};
 
 LISSOME_INLINE void run_conv_bf16(const ConvBf16Call& call, int part, int parts) {
   for_each_piece(call, [&](const ConvPiece& piece, const Phase&) {
     const OutputBf16 output = output_of(call, piece);
-    const int64_t steps = count_bf16_steps(piece.inputs * piece.taps());
     const auto multiply = [&](StagedRows<StagedItem> x, const PixelMap& map, int64_t rows, Range panels) {
-      const Bf16Product product = {output, map, call.weight + piece.weight_offset, piece.outputs, steps};
+      const Bf16Product product = {output, map, call.weight + piece.weight_offset, piece.outputs,
+                                   piece.inputs * piece.taps()};
       run_bf16_panels(product, x, {0, rows}, panels);
     };
-    if (call.planes) return run_planes<StagedItem>(call, piece, kBf16TileRows, part, parts, multiply);
-    run_columns<StagedItem>(call, piece, kBf16TileRows, kColumnStep, part, parts, multiply);
+    if (call.planes) return run_planes<StagedItem>(call, piece, kColumns, part, parts, multiply);
+    run_columns<StagedItem>(call, piece, kColumns, part, parts, multiply);
   });
 }
 

@@ -21,8 +21,8 @@ struct ConvPiece {
   // Inputs that lie beside each other among the packed weights of a tap, and where those of a tap begin.
   int64_t run() const { return inputs % kBf16Step == 0 ? kBf16Step : inputs; }
   int64_t find_input(int64_t tap, int64_t ic) const { return (ic / run() * taps() + tap) * run() + ic % run(); }
-  // Whether each pixel of y sees one pixel of x, in whole steps: the one at the same place.
-  bool sees_pixels() const { return inputs % kBf16Step == 0 && keeps_pixels(window); }
+  // Whether each pixel of y sees one pixel of x: the one at the same place.
+  bool sees_pixels() const { return keeps_pixels(window); }
   int64_t packed_size() const {
     return (outputs + kBf16Panel - 1) / kBf16Panel * kBf16Panel * count_bf16_steps(inputs * taps()) * kBf16Step;
   }

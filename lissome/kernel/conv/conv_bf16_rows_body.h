@@ -127,12 +127,19 @@ void gather_columns(const ConvPiece& piece, const uint16_t* x, int64_t x_pixel, 
   }
 }
 
+// How a form multiplies columns.
+struct ColumnForm {
+  int64_t rows;         // of a block
+  int64_t step_cycles;  // of a step of a block and a panel, roughly
+  int64_t unit;         // pixels whose inputs are a multiple of this are read where they lie, unless columns are f32
+};
+
 // Columns of these pixels: pixels themselves where a window sees nothing else, or gathered.
 template <typename Item>
 LISSOME_INLINE StagedRows<Item> stage_columns(const ConvPiece& piece, const uint16_t* x, int64_t x_pixel, Range pixels,
-                                              int64_t stride, Item* scratch) {
+                                              int64_t unit, int64_t stride, Item* scratch) {
   if constexpr (std::is_same_v<Item, uint16_t>) {
-    if (piece.sees_pixels()) return {x + pixels.begin * x_pixel, x_pixel};
+    if (piece.sees_pixels() && piece.inputs % unit == 0) return {x + pixels.begin * x_pixel, x_pixel};
   }
   gather_columns(piece, x, x_pixel, pixels, stride, scratch);
   return {scratch, stride};
@@ -159,38 +166,39 @@ LISSOME_INLINE bool divides_panels(int64_t blocks, int64_t panels, int64_t steps
   return by_panels <= by_rows;
 }
 
-// `rows` of the columns of a piece, `unit` of them a block, against the panels; row 0 is row `first` of the map.
+// `rows` of the columns of a piece against the panels; row 0 is row `first` of the map.
 template <typename Item, typename Function>
 LISSOME_INLINE void multiply_columns(const ConvPiece& piece, const uint16_t* x, int64_t x_pixel, Range rows,
-                                     PixelMap map, int64_t first, int64_t unit, Item* scratch,
+                                     PixelMap map, int64_t first, const ColumnForm& form, Item* scratch,
                                      const Function& multiply) {
   const int64_t stride = count_bf16_steps(piece.inputs * piece.taps()) * kBf16Step;
-  const int64_t all = rows.end - rows.begin, most = choose_column_chunk(piece, unit), chunks = (all + most - 1) / most;
+  const int64_t all = rows.end - rows.begin, most = choose_column_chunk(piece, form.rows);
+  const int64_t chunks = (all + most - 1) / most;
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const Range taken = {rows.begin + all * chunk / chunks, rows.begin + all * (chunk + 1) / chunks};
     map.first = first + taken.begin;
-    multiply(stage_columns(piece, x, x_pixel, taken, stride, scratch), map, taken.end - taken.begin);
+    multiply(stage_columns(piece, x, x_pixel, taken, form.unit, stride, scratch), map, taken.end - taken.begin);
   }
 }
 
-// A piece through columns; `multiply(x, map, rows, panels)` for each chunk of them. `step`: see divides_panels().
+// A piece through columns; `multiply(x, map, rows, panels)` for each chunk of them.
 template <typename Item, typename Function>
-LISSOME_INLINE void run_columns(const ConvBf16Call& call, const ConvPiece& piece, int64_t unit, int64_t step, int part,
+LISSOME_INLINE void run_columns(const ConvBf16Call& call, const ConvPiece& piece, const ColumnForm& form, int part,
                                 int parts, const Function& multiply) {
   const Window& w = piece.window;
   const int64_t steps = count_bf16_steps(piece.inputs * piece.taps());
   const int64_t rows = w.batch * w.out_height * w.out_width;
-  const int64_t blocks = (rows + unit - 1) / unit, panels = (piece.outputs + kBf16Panel - 1) / kBf16Panel;
+  const int64_t blocks = (rows + form.rows - 1) / form.rows, panels = (piece.outputs + kBf16Panel - 1) / kBf16Panel;
   Range my_panels = {0, panels}, my_rows = {0, rows};
-  if (divides_panels(blocks, panels, steps, step, rows * steps * kBf16Step * 2, parts)) {
+  if (divides_panels(blocks, panels, steps, form.step_cycles, rows * steps * kBf16Step * 2, parts)) {
     my_panels = split_evenly(panels, part, parts);
   } else {
-    my_rows = split_by_unit(rows, unit, part, parts);
+    my_rows = split_by_unit(rows, form.rows, part, parts);
   }
   if (my_panels.begin == my_panels.end) return;
   PixelMap map = piece.map;
   if (call.transposed) map.pitch = w.out_width, map.lines = w.out_height;
-  multiply_columns(piece, call.x + piece.x_offset, call.in_channels, my_rows, map, 0, unit,
+  multiply_columns(piece, call.x + piece.x_offset, call.in_channels, my_rows, map, 0, form,
                    reinterpret_cast<Item*>(call.scratch + part * call.scratch_part),
                    [&](StagedRows<Item> x, const PixelMap& at, int64_t count) { multiply(x, at, count, my_panels); });
 }
@@ -256,8 +264,8 @@ void interleave_lines(const ConvBf16Call& call, const Source* planes, int64_t n,
 
 // A first layer, whose x comes in planes. Parts divide the lines of y.
 template <typename Item, typename Function>
-LISSOME_INLINE void run_planes(const ConvBf16Call& call, const ConvPiece& piece, int64_t unit, int part, int parts,
-                               const Function& multiply) {
+LISSOME_INLINE void run_planes(const ConvBf16Call& call, const ConvPiece& piece, const ColumnForm& form, int part,
+                               int parts, const Function& multiply) {
   const Window& w = piece.window;
   const PlaneBand band = plan_band(call);
   const int64_t reach = (w.kernel_height - 1) * w.dilation_height + 1;
@@ -281,7 +289,7 @@ LISSOME_INLINE void run_planes(const ConvBf16Call& call, const ConvPiece& piece,
     ConvPiece own = piece;
     own.window.batch = 1, own.window.height = end - begin, own.window.out_height = count;
     own.window.pad_height = begin - top, own.window.width = band.pixels, own.window.pad_width = 0;
-    multiply_columns(own, staged, call.in_channels, {0, count * w.out_width}, PixelMap{}, line * w.out_width, unit,
+    multiply_columns(own, staged, call.in_channels, {0, count * w.out_width}, PixelMap{}, line * w.out_width, form,
                      columns,
                      [&](StagedRows<Item> x, const PixelMap& at, int64_t rows) { multiply(x, at, rows, panels); });
     line += count;

@@ -179,6 +179,17 @@ TEST_CASE("conv_bf16 agrees with plain sums where channels are whole steps") {
   }
 }
 
+TEST_CASE("conv_bf16 agrees with plain sums where a window is a pixel") {
+  TestNumbers numbers(9);
+  for (uint64_t seed = 400; seed < 440; ++seed) {
+    Case c = draw_case(numbers);
+    c.window = {.batch = numbers.between(1, 2), .height = numbers.between(1, 9), .width = numbers.between(1, 9)};
+    c.in_channels = c.groups * numbers.between(1, 70), c.out_channels = c.groups * numbers.between(1, 70);
+    c.special = seed % 8 == 0;
+    check_case(c, seed);
+  }
+}
+
 TEST_CASE("conv_bf16 agrees with plain sums on layers of real networks") {
   const auto square = [](int64_t size, int64_t kernel, int64_t stride, int64_t pad) {
     return Window{.height = size,

@@ -97,7 +97,7 @@ void run_strip(const Strip& strip, const uint8_t* image, int64_t count) {
   Ahead ahead;
   for (int64_t tiles = (count + kDepthwisePixels - 1) / kDepthwisePixels; tiles > 0; --tiles) {
     const int64_t pixels = (count + tiles - 1) / tiles;
-    choose_tile<DepthwiseTile, Vectors, kDepthwisePixels>(strip, place, pixels, ahead);
+    choose_tiles<DepthwiseTile, Vectors, kDepthwisePixels>(strip, place, pixels, 1, ahead);
     place.row += pixels, count -= pixels;
   }
 }

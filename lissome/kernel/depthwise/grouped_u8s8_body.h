@@ -134,9 +134,9 @@ LISSOME_INLINE void run_grouped_line(const GroupedU8S8Call& call, const Groups& 
                                           c};
       const TilePlace place = {line * w.out_width + pixel, first + c, channels};
       if (channels > Floats::kWidth) {
-        choose_tile<GroupedTile<Groups>, 2, kGroupedPixels>(strip, place, count, ahead);
+        choose_tiles<GroupedTile<Groups>, 2, kGroupedPixels>(strip, place, count, 1, ahead);
       } else {
-        choose_tile<GroupedTile<Groups>, 1, kGroupedPixels>(strip, place, count, ahead);
+        choose_tiles<GroupedTile<Groups>, 1, kGroupedPixels>(strip, place, count, 1, ahead);
       }
     }
     pixel += count;

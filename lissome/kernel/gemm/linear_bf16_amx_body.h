@@ -220,7 +220,7 @@ LISSOME_INLINE void run_linear_bf16(const LinearBf16Call& call, int part, int pa
     auto* scratch = reinterpret_cast<uint16_t*>(call.scratch + part * linear_bf16_scratch(call.rows, call.inputs));
     for (int64_t row = share.rows.begin; row < share.rows.end; row += chunk) {
       const Range rows = {row, row + chunk < share.rows.end ? row + chunk : share.rows.end};
-      const StagedRows<uint16_t> x = stage_rows(call, rows, scratch);
+      const StagedRows<uint16_t> x = stage_rows(call, rows, kBf16Step, scratch);
       runner.run({call,
                   {.first = row},
                   x.first,

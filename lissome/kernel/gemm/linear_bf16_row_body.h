@@ -39,7 +39,7 @@ LISSOME_INLINE void multiply_row(const uint16_t* x, const uint16_t* weight, int6
   const int64_t steps = count_bf16_steps(call.inputs), panels = (call.outputs + kBf16Panel - 1) / kBf16Panel;
   const Range share = split_evenly(panels, part, parts);
   auto* scratch = reinterpret_cast<uint16_t*>(call.scratch + part * linear_bf16_scratch(call.rows, call.inputs));
-  const uint16_t* x = stage_rows(call, {0, 1}, scratch).first;
+  const uint16_t* x = stage_rows(call, {0, 1}, kBf16Step, scratch).first;
   choose_activation(call.epilogue, [&](const auto& activation) {
     for (int64_t panel = share.begin; panel < share.end; ++panel) {
       alignas(64) float results[kBf16Panel];

@@ -33,12 +33,13 @@ StagedRows<Item> copy_rows(const LinearBf16Call& call, Range rows, Item* to) {
   return {to, stride};
 }
 
-// bf16 where it lies when inputs are whole steps, else copied.
-[[maybe_unused]] StagedRows<uint16_t> stage_rows(const LinearBf16Call& call, Range rows, uint16_t* scratch) {
-  if (call.inputs % kBf16Step == 0) return {call.x + rows.begin * call.x_stride, call.x_stride};
+// bf16 where it lies when inputs are a multiple of `unit`, else copied.
+[[maybe_unused]] StagedRows<uint16_t> stage_rows(const LinearBf16Call& call, Range rows, int64_t unit,
+                                                 uint16_t* scratch) {
+  if (call.inputs % unit == 0) return {call.x + rows.begin * call.x_stride, call.x_stride};
   return copy_rows(call, rows, scratch);
 }
-[[maybe_unused]] StagedRows<float> stage_rows(const LinearBf16Call& call, Range rows, float* scratch) {
+[[maybe_unused]] StagedRows<float> stage_rows(const LinearBf16Call& call, Range rows, int64_t, float* scratch) {
   return copy_rows(call, rows, scratch);
 }
 
@@ -85,14 +86,16 @@ LISSOME_INLINE Bf16Share share_bf16(const LinearBf16Call& call, int64_t unit, in
   return {{0, panels}, split_by_unit(call.rows, unit, part, parts)};
 }
 
-// `multiply(staged, rows, panels)` with the rows of the share, taken in chunks that stay in cache.
+// `multiply(staged, rows, panels)` with the rows of the share, taken in chunks that stay in cache. `unit`: see
+// stage_rows().
 template <typename Item, typename Function>
-LISSOME_INLINE void run_share(const LinearBf16Call& call, Bf16Share share, int part, const Function& multiply) {
+LISSOME_INLINE void run_share(const LinearBf16Call& call, Bf16Share share, int64_t unit, int part,
+                              const Function& multiply) {
   auto* scratch = reinterpret_cast<Item*>(call.scratch + part * linear_bf16_scratch(call.rows, call.inputs));
   const int64_t chunk = choose_bf16_chunk(call.inputs);
   for (int64_t row = share.rows.begin; row < share.rows.end; row += chunk) {
     const Range rows = {row, row + chunk < share.rows.end ? row + chunk : share.rows.end};
-    const StagedRows<Item> staged = stage_rows(call, rows, scratch);
+    const StagedRows<Item> staged = stage_rows(call, rows, unit, scratch);
     multiply(staged, rows, share.panels);
   }
 }

@@ -50,24 +50,6 @@ LISSOME_INLINE void add_words(WordRows a, const float* panel, int64_t words, Flo
 }
 
 template <int Rows, int Vectors, typename Output>
-LISSOME_INLINE void store_result(const Output& output, TilePlace place, Floats (&sums)[Rows][Vectors]) {
-  constexpr int64_t kWidth = Vectors * Floats::kWidth;
-  const bool plain = output.epilogue.activation == Activation::none && output.residual_place == ResidualPlace::none;
-  if (plain && place.outputs >= kWidth) {
-#pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) {
-      auto* y = output.y + (place.row + r) * output.y_stride + place.output;
-#pragma GCC unroll 8
-      for (int v = 0; v < Vectors; ++v) store(y + v * Floats::kWidth, sums[r][v]);
-    }
-    return;
-  }
-  alignas(64) float spill[Rows * kWidth];
-  store_sums(spill, kWidth, sums);
-  finish_rows(output, spill, kWidth, Rows, place);
-}
-
-template <int Rows, int Vectors, typename Output>
 void run_word_tile(const WordTile<Output>& tile, TilePlace place) {
   Floats sums[Rows][Vectors];
   if (tile.first) {
@@ -77,9 +59,20 @@ void run_word_tile(const WordTile<Output>& tile, TilePlace place) {
   }
   add_words(tile.a, tile.panel, tile.words, sums);
   if (tile.last) {
-    store_result(tile.output, place, sums);
+    store_tile(tile.output, place, sums);
   } else {
     store_sums(tile.kept, tile.kept_stride, sums);
+  }
+}
+
+// `tiles` of them; `tile` and `place` are behind them then.
+template <int Rows, int Vectors, typename Output>
+LISSOME_INLINE void run_word_tiles(WordTile<Output>& tile, TilePlace& place, int64_t tiles) {
+  for (; tiles > 0; --tiles) {
+    run_word_tile<Rows, Vectors>(tile, place);
+    place.row += Rows;
+    tile.a.first += Rows * tile.a.stride;
+    if (tile.kept) tile.kept += Rows * tile.kept_stride;
   }
 }
 
@@ -87,20 +80,16 @@ void run_word_tile(const WordTile<Output>& tile, TilePlace place) {
 template <int Vectors, typename Output>
 void run_word_rows(WordTile<Output> tile, TilePlace place, int64_t rows) {
   static_assert(kTileRows == 6);
-  for (int64_t left = (rows + kTileRows - 1) / kTileRows; left > 0; --left) {
-    const int64_t count = (rows + left - 1) / left;
+  for_even_tiles(rows, kTileRows, [&](int64_t count, int64_t tiles) {
     switch (count) {
-      case 6: run_word_tile<6, Vectors>(tile, place); break;
-      case 5: run_word_tile<5, Vectors>(tile, place); break;
-      case 4: run_word_tile<4, Vectors>(tile, place); break;
-      case 3: run_word_tile<3, Vectors>(tile, place); break;
-      case 2: run_word_tile<2, Vectors>(tile, place); break;
-      default: run_word_tile<1, Vectors>(tile, place); break;
+      case 6: run_word_tiles<6, Vectors>(tile, place, tiles); break;
+      case 5: run_word_tiles<5, Vectors>(tile, place, tiles); break;
+      case 4: run_word_tiles<4, Vectors>(tile, place, tiles); break;
+      case 3: run_word_tiles<3, Vectors>(tile, place, tiles); break;
+      case 2: run_word_tiles<2, Vectors>(tile, place, tiles); break;
+      default: run_word_tiles<1, Vectors>(tile, place, tiles); break;
     }
-    place.row += count, rows -= count;
-    tile.a.first += count * tile.a.stride;
-    if (tile.kept) tile.kept += count * tile.kept_stride;
-  }
+  });
 }
 
 // Three registers are done as four: panels are filled with zeros.

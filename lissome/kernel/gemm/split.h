@@ -21,6 +21,16 @@ static inline Range split_evenly(int64_t count, int part, int parts) {
   return {units.begin * unit, end < count ? end : count};
 }
 
+// run(count, tiles): so many tiles of so many rows each, as even as can be, `most` at most. A division and a choice of
+// the tile for each of them would take as long as a short tile.
+template <typename Function>
+static inline __attribute__((always_inline)) void for_even_tiles(int64_t rows, int64_t most, const Function& run) {
+  if (rows <= 0) return;
+  const int64_t tiles = (rows + most - 1) / most, few = rows / tiles, larger = rows - few * tiles;
+  if (larger > 0) run(few + 1, larger);
+  run(few, tiles - larger);
+}
+
 // Whether parts share the columns of weights, or the rows of x. Whichever side leaves the parts more even; the columns
 // when equal, so that each core keeps its own weights. Where weights have no more bytes than x it is the rows, up to a
 // sixteenth less even: a core then reads the rows that it wrote in the step before, and those of another core may lie

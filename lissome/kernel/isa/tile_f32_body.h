@@ -199,8 +199,8 @@ LISSOME_INLINE Bounds find_bounds(const Epilogue& epilogue) {
 
 // Register `Vector` of each row of a tile, finished within bounds; `fetch` and `put` take all of its lanes or the
 // first.
-template <int Vector, int Rows, int Vectors, typename Fetch, typename Put>
-LISSOME_INLINE void store_bounded(const OutputF32& output, TilePlace place, const Bounds& bounds,
+template <int Vector, int Rows, int Vectors, typename Output, typename Fetch, typename Put>
+LISSOME_INLINE void store_bounded(const Output& output, TilePlace place, const Bounds& bounds,
                                   const Floats (&sums)[Rows][Vectors], const Fetch& fetch, const Put& put) {
   const int64_t at = place.output + Vector * Floats::kWidth;
   const Floats floor = fill(bounds.floor), ceiling = fill(bounds.ceiling);
@@ -215,35 +215,32 @@ LISSOME_INLINE void store_bounded(const OutputF32& output, TilePlace place, cons
   }
 }
 
-template <int Rows, int Vectors, int Vector = 0>
-LISSOME_INLINE void store_columns(const OutputF32& output, TilePlace place, const Bounds& bounds,
+template <int Rows, int Vectors, int Vector = 0, typename Output>
+LISSOME_INLINE void store_columns(const Output& output, TilePlace place, const Bounds& bounds,
                                   const Floats (&sums)[Rows][Vectors]) {
   const int64_t left = place.outputs - Vector * Floats::kWidth;
   if (left >= Floats::kWidth) {
-    const auto fetch = [](const float* from) { return load(from); };
-    const auto put = [](float* to, Floats value) { store(to, value); };
+    const auto fetch = [](const auto* from) { return load(from); };
+    const auto put = [](auto* to, Floats value) { store(to, value); };
     store_bounded<Vector>(output, place, bounds, sums, fetch, put);
   } else if (left > 0) {
-    const auto fetch = [left](const float* from) { return load_first(from, left); };
-    const auto put = [left](float* to, Floats value) { store_first(to, value, left); };
+    const auto fetch = [left](const auto* from) { return load_first(from, left); };
+    const auto put = [left](auto* to, Floats value) { store_first(to, value, left); };
     store_bounded<Vector>(output, place, bounds, sums, fetch, put);
   }
   if constexpr (Vector + 1 < Vectors) store_columns<Rows, Vectors, Vector + 1>(output, place, bounds, sums);
 }
 
-template <int Rows, int Vectors>
-LISSOME_INLINE void store_tile(const OutputF32& output, TilePlace place, Floats (&sums)[Rows][Vectors]) {
+// OutputF32 or OutputBf16.
+template <int Rows, int Vectors, typename Output>
+LISSOME_INLINE void store_tile(const Output& output, TilePlace place, const Floats (&sums)[Rows][Vectors]) {
   constexpr int64_t kWidth = Vectors * Floats::kWidth;
   const Bounds bounds = find_bounds(output.epilogue);
   if (bounds.are_all && output.residual_place != ResidualPlace::after_activation) {
     return store_columns(output, place, bounds, sums);
   }
   alignas(64) float spill[Rows * kWidth];
-#pragma GCC unroll 12
-  for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 12
-    for (int v = 0; v < Vectors; ++v) store(spill + r * kWidth + v * Floats::kWidth, sums[r][v]);
-  }
+  store_sums(spill, kWidth, sums);
   finish_rows(output, spill, kWidth, Rows, place);
 }
 
@@ -281,6 +278,14 @@ LISSOME_INLINE void finish_tile(const OutputF32& output, const Visit& visit, Til
   }
 }
 
+template <typename Kernel, int Rows, int Vectors, typename Call>
+LISSOME_INLINE void run_tiles_of(const Call& call, TilePlace place, int64_t tiles, Visit& visit) {
+  for (; tiles > 0; --tiles, place.row += Rows) {
+    stop_at_end(visit.ahead);
+    Kernel::template run<Rows, Vectors>(call, place, visit);
+  }
+}
+
 // Rows of [begin, end) against one column of tiles, as even as can be. `Kernel::run<Rows, Vectors>(call, place, visit)`
 // does a tile.
 template <typename Kernel, int Vectors, typename Call>
@@ -294,20 +299,17 @@ void run_tile_rows(const Call& call, TilePlace place, int64_t rows, Visit& visit
       Kernel::template run<kTall, Vectors>(call, place, visit);
     }
   }
-  const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
-  for (int64_t left = tiles; left > 0; --left) {
-    const int64_t count = (rows + left - 1) / left;
-    stop_at_end(visit.ahead);
+  for_even_tiles(rows, kTileRows, [&](int64_t count, int64_t tiles) {
     switch (count) {
-      case 6: Kernel::template run<6, Vectors>(call, place, visit); break;
-      case 5: Kernel::template run<5, Vectors>(call, place, visit); break;
-      case 4: Kernel::template run<4, Vectors>(call, place, visit); break;
-      case 3: Kernel::template run<3, Vectors>(call, place, visit); break;
-      case 2: Kernel::template run<2, Vectors>(call, place, visit); break;
-      default: Kernel::template run<1, Vectors>(call, place, visit); break;
+      case 6: run_tiles_of<Kernel, 6, Vectors>(call, place, tiles, visit); break;
+      case 5: run_tiles_of<Kernel, 5, Vectors>(call, place, tiles, visit); break;
+      case 4: run_tiles_of<Kernel, 4, Vectors>(call, place, tiles, visit); break;
+      case 3: run_tiles_of<Kernel, 3, Vectors>(call, place, tiles, visit); break;
+      case 2: run_tiles_of<Kernel, 2, Vectors>(call, place, tiles, visit); break;
+      default: run_tiles_of<Kernel, 1, Vectors>(call, place, tiles, visit); break;
     }
-    place.row += count, rows -= count;
-  }
+    place.row += tiles * count;
+  });
 }
 
 // Columns are `Vectors` registers wide; three registers are done as four: panels are filled with zeros. Those wider

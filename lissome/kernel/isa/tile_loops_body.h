@@ -17,13 +17,13 @@ struct NextWeights {
   }
 };
 
-// A tile of `rows` rows, at most `Rows`. `Kernel::run<Rows, Vectors>(call, place, ahead)` does it.
+// `tiles` of `rows` rows, at most `Rows`. `Kernel::run<Rows, Vectors>(call, place, ahead)` does one.
 template <typename Kernel, int Vectors, int Rows, typename Call>
-LISSOME_INLINE void choose_tile(const Call& call, TilePlace place, int64_t rows, Ahead& ahead) {
+LISSOME_INLINE void choose_tiles(const Call& call, TilePlace place, int64_t rows, int64_t tiles, Ahead& ahead) {
   if constexpr (Rows > 1) {
-    if (rows < Rows) return choose_tile<Kernel, Vectors, Rows - 1>(call, place, rows, ahead);
+    if (rows < Rows) return choose_tiles<Kernel, Vectors, Rows - 1>(call, place, rows, tiles, ahead);
   }
-  Kernel::template run<Rows, Vectors>(call, place, ahead);
+  for (; tiles > 0; --tiles, place.row += Rows) Kernel::template run<Rows, Vectors>(call, place, ahead);
 }
 
 // Rows against one column of tiles, as even as can be. Where one or two registers hold a row of a tile, there is room
@@ -31,13 +31,11 @@ LISSOME_INLINE void choose_tile(const Call& call, TilePlace place, int64_t rows,
 template <typename Kernel, int Vectors, typename Call>
 void run_tile_rows(const Call& call, TilePlace place, int64_t rows, const NextWeights& next) {
   constexpr int kRows = Vectors <= 2 && kTileVectors > 2 ? 2 * kTileRows : kTileRows;
-  int64_t tiles = (rows + kRows - 1) / kRows;
-  Ahead ahead = next.share(tiles);
-  for (; tiles > 0; --tiles) {
-    const int64_t count = (rows + tiles - 1) / tiles;
-    choose_tile<Kernel, Vectors, kRows>(call, place, count, ahead);
-    place.row += count, rows -= count;
-  }
+  Ahead ahead = next.share((rows + kRows - 1) / kRows);
+  for_even_tiles(rows, kRows, [&](int64_t count, int64_t tiles) {
+    choose_tiles<Kernel, Vectors, kRows>(call, place, count, tiles, ahead);
+    place.row += tiles * count;
+  });
 }
 
 template <typename Kernel, typename Call>

@@ -115,7 +115,7 @@ LISSOME_INLINE void multiply_point(const PointProduct& product, const int16_t* n
     for (int64_t row = 0; tiles > 0; --tiles) {
       const int64_t rows = (count - row + tiles - 1) / tiles;
       Ahead ahead = {row == 0 ? reinterpret_cast<const char*>(next) : nullptr};
-      choose_tile<PointTile, 2, kPointRows>(product, {row, output, kPieceWidth}, rows, ahead);
+      choose_tiles<PointTile, 2, kPointRows>(product, {row, output, kPieceWidth}, rows, 1, ahead);
       row += rows;
     }
   }
