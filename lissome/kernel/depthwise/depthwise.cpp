@@ -1,6 +1,8 @@
 #include "lissome/kernel/conv/col2im.h"
 #include "lissome/kernel/depthwise/depthwise_transposed.h"
 
+#include <type_traits>
+
 #include "lissome/kernel/depthwise/kernel_versions.h"
 #include "lissome/kernel/gemm/split.h"
 #include "lissome/kernel/isa/portable_output.h"
@@ -15,7 +17,27 @@ void pack_depthwise(const float* weight, int64_t channels, int64_t group, int64_
   }
 }
 
+void pack_grouped_bf16(const uint16_t* weight, int64_t channels, int64_t group, int64_t taps, uint16_t* packed) {
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t i = 0; i < group; ++i) {
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        packed[((tap * (group / 2) + i / 2) * channels + c) * 2 + i % 2] = *weight++;
+      }
+    }
+  }
+}
+
 namespace {
+
+// The weight of channel c for input `i` of its group.
+template <typename Call>
+double read_weight(const Call& call, int64_t tap, int64_t i, int64_t c) {
+  if constexpr (std::is_same_v<Call, GroupedBf16Call>) {
+    return widen_bf16(call.weight[((tap * (call.group / 2) + i / 2) * call.channels + c) * 2 + i % 2]);
+  } else {
+    return call.weight[(tap * call.group + i) * call.channels + c];
+  }
+}
 
 // Along one axis: the place in x that `tap` reads for `out`; negative outside of x.
 int64_t find_read(int64_t out, int64_t tap, int64_t stride, int64_t pad, int64_t dilation, int64_t size) {
@@ -37,8 +59,7 @@ void run_portable(const Call& call, int part, int parts) {
         const int64_t v = Find(ow, tap % w.kernel_width, w.stride_width, w.pad_width, w.dilation_width, w.width);
         if (h < 0 || v < 0) continue;
         const auto* x = call.x + ((n * w.height + h) * w.width + v) * call.channels + c / call.group * call.group;
-        const float* weight = call.weight + tap * call.group * call.channels + c;
-        for (int64_t i = 0; i < call.group; ++i) sum += widen_portable(x[i]) * weight[i * call.channels];
+        for (int64_t i = 0; i < call.group; ++i) sum += widen_portable(x[i]) * read_weight(call, tap, i, c);
       }
       store_portable(call, row, c, sum);
     }
@@ -56,7 +77,7 @@ void depthwise_bf16_portable(const DepthwiseBf16Call& call, int part, int parts)
 void grouped_f32_portable(const DepthwiseF32Call& call, int part, int parts) {
   run_portable<find_read>(call, part, parts);
 }
-void grouped_bf16_portable(const DepthwiseBf16Call& call, int part, int parts) {
+void grouped_bf16_portable(const GroupedBf16Call& call, int part, int parts) {
   run_portable<find_read>(call, part, parts);
 }
 void depthwise_transposed_f32_portable(const DepthwiseF32Call& call, int part, int parts) {

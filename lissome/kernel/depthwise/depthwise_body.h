@@ -34,8 +34,18 @@ struct PixelBlock {
   Range columns;  // of x from `left` on, inside of x and read
 };
 
+// Weights in f32, [taps][inputs][channels].
+struct WideWeights {
+  // Those of the channels of y from c on, for input number `input` of all taps' inputs.
+  template <typename Call>
+  static LISSOME_INLINE Floats weigh(const Call& call, int64_t input, int64_t c, int64_t lanes) {
+    return load_lanes(call.weight + input * call.channels + c, lanes);
+  }
+  static LISSOME_INLINE Floats add(Floats value, Floats weight, Floats sum) { return multiply_add(value, weight, sum); }
+};
+
 // What a vector of channels of y reads of a pixel of x: its own channels.
-struct OwnChannels {
+struct OwnChannels : WideWeights {
   static constexpr int64_t inputs = 1;  // that each channel of y sums
   // Input `i` of the channels of y from c on; `pixel` is channel 0 of x.
   template <typename T>
@@ -67,10 +77,9 @@ LISSOME_INLINE void run_block(const Call& call, const PixelBlock<T>& at, const C
   for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
     const T* x = at.image + ((at.top + h * w.dilation_height) * w.width + at.left) * call.channels;
     for (int64_t input = 0; input < from.inputs; ++input) {
-      const float* weight = call.weight + (h * Width * from.inputs + input) * call.channels + c;
       Floats taps[Width];
 #pragma GCC unroll 8
-      for (int u = 0; u < Width; ++u) taps[u] = load_lanes(weight + u * from.inputs * call.channels, lanes);
+      for (int u = 0; u < Width; ++u) taps[u] = from.weigh(call, (h * Width + u) * from.inputs + input, c, lanes);
 #pragma GCC unroll 24
       for (int i = 0; i < kColumns; ++i) {
         if (!columns.holds(i)) continue;
@@ -78,7 +87,7 @@ LISSOME_INLINE void run_block(const Call& call, const PixelBlock<T>& at, const C
 #pragma GCC unroll 8
         for (int u = 0; u < Width; ++u) {
           const int p = (i - u) / Stride;
-          if (i >= u && (i - u) % Stride == 0 && p < Pixels) sums[p] = multiply_add(value, taps[u], sums[p]);
+          if (i >= u && (i - u) % Stride == 0 && p < Pixels) sums[p] = from.add(value, taps[u], sums[p]);
         }
       }
     }
@@ -167,12 +176,12 @@ LISSOME_INLINE void run_channels(const Call& call, const PixelBlock<T>& at, int6
       const int64_t pixel = (at.top + h * w.dilation_height) * w.width + at.left + u * w.dilation_width;
       const T* x = at.image + pixel * call.channels;
       for (int64_t input = 0; input < from.inputs; ++input) {
-        const float* weight = call.weight + ((h * w.kernel_width + u) * from.inputs + input) * call.channels + c;
 #pragma GCC unroll 4
         for (int v = 0; v < Vectors; ++v) {
           const int64_t lane = v * Floats::kWidth;
           const Floats value = from.read(x, c + lane, lanes(v), input);
-          sums[v] = multiply_add(value, load_lanes(weight + lane, lanes(v)), sums[v]);
+          const int64_t number = (h * w.kernel_width + u) * from.inputs + input;
+          sums[v] = from.add(value, from.weigh(call, number, c + lane, lanes(v)), sums[v]);
         }
       }
     }

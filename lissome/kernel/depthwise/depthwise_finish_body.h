@@ -38,9 +38,11 @@ LISSOME_INLINE void finish_pixel(const Call& call, int64_t row, int64_t c, int64
 template <typename Call>
 __attribute__((noinline)) void finish_block(const Call& call, int64_t row, int64_t count, int64_t c,
                                             const float* sums) {
-  for (int64_t p = 0; p < count; ++p) {
-    finish_pixel(call, row + p, c, call.channels - c, load(sums + p * Floats::kWidth));
-  }
+  choose_activation(call.epilogue, [&](const auto& activation) {
+    for (int64_t p = 0; p < count; ++p) {
+      finish_pixel(call, row + p, c, call.channels - c, load(sums + p * Floats::kWidth), activation);
+    }
+  });
 }
 
 }  // namespace

@@ -73,24 +73,34 @@ TEST_CASE("depthwise_f32 agrees with the portable form") {
 
 namespace {
 
-// kernel_bf16 rounds what kernel_f32 gives for the same numbers. Weights are bf16's: tile registers take no others.
+// `kernel`_bf16, which `Call` calls, rounds what `kernel`_f32 gives for the same numbers.
+template <typename Call>
 void check_rounding(const std::string& kernel, TestNumbers& numbers, const Window& w, int64_t channels, int64_t group,
                     bool special) {
-  DepthwiseBf16Call call;
+  Call call;
   DepthwiseF32Call wide;
   call.window = wide.window = w, call.channels = wide.channels = channels, call.group = wide.group = group;
   const int64_t taps = w.kernel_height * w.kernel_width, pixels = w.batch * w.out_height * w.out_width;
   auto x = make_bf16(numbers, w.batch * w.height * w.width * channels);
   if (special) x[x.size() / 2] = 0x7fc0, x[x.size() / 3] = 0x7f80, x[0] = 1;
   const auto residual = make_bf16(numbers, pixels * channels);
-  std::vector<float> wide_x, wide_residual, packed;
+  std::vector<float> wide_x, wide_residual, wide_weight, packed(static_cast<size_t>(channels * taps * group));
   for (const uint16_t value : x) wide_x.push_back(widen_bf16(value));
   for (const uint16_t value : residual) wide_residual.push_back(widen_bf16(value));
-  for (const uint16_t value : make_bf16(numbers, channels * taps * group)) packed.push_back(widen_bf16(value));
+  const auto weight = make_bf16(numbers, channels * taps * group);
+  for (const uint16_t value : weight) wide_weight.push_back(widen_bf16(value));
+  pack_depthwise(wide_weight.data(), channels, group, taps, packed.data());
+  std::vector<uint16_t> pairs(weight.size());
+  if constexpr (std::is_same_v<Call, GroupedBf16Call>) {
+    pack_grouped_bf16(weight.data(), channels, group, taps, pairs.data());
+    call.weight = pairs.data();
+  } else {
+    call.weight = packed.data();
+  }
   const auto bias = numbers.reals(channels);
-  call.x = x.data(), call.weight = packed.data(), call.bias = numbers.between(0, 1) ? bias.data() : nullptr;
+  call.x = x.data(), call.bias = numbers.between(0, 1) ? bias.data() : nullptr;
   draw_ending(numbers, call);
-  wide.x = wide_x.data(), wide.weight = call.weight, wide.bias = call.bias, wide.residual = wide_residual.data();
+  wide.x = wide_x.data(), wide.weight = packed.data(), wide.bias = call.bias, wide.residual = wide_residual.data();
   wide.residual_place = call.residual_place, wide.epilogue = call.epilogue;
   wide.y_stride = wide.residual_stride = channels;
   std::vector<float> exact(static_cast<size_t>(pixels * channels));
@@ -115,7 +125,7 @@ TEST_CASE("depthwise_bf16 rounds what depthwise_f32 gives for the same numbers")
   TestNumbers numbers(6);
   for (int i = 0; i < 150; ++i) {
     const Window w = i % 3 == 0 ? draw_long_window(numbers) : draw_window(numbers);
-    check_rounding("depthwise", numbers, w, numbers.between(1, 150), 1, i % 5 == 0);
+    check_rounding<DepthwiseBf16Call>("depthwise", numbers, w, numbers.between(1, 150), 1, i % 5 == 0);
   }
 }
 
@@ -127,7 +137,7 @@ TEST_CASE("grouped_f32 agrees with the portable form, and grouped_bf16 rounds wh
     if (i % 7 == 0) w.width += 70, w = finish_window(w);  // more than a tile register's four in a line
     const int64_t group = is_long ? 2 : int64_t{2} << i % 4, channels = group * numbers.between(1, 80 / group);
     CAPTURE(group);
-    check_rounding("grouped", numbers, w, channels, group, i % 3 == 0);
+    check_rounding<GroupedBf16Call>("grouped", numbers, w, channels, group, i % 3 == 0);
     DepthwiseF32Call call;
     call.window = w, call.channels = channels, call.group = group;
     const auto x = numbers.reals(w.batch * w.height * w.width * channels);

@@ -1,10 +1,10 @@
 // The grouped convolution in bf16 on tile registers: sixteen channels at a time, against weights with zeros between
 // their groups. The channels' lines of x are laid beside each other with their padding, where a step of a tile reads
-// one tap or two neighbouring ones; weights are rounded to bf16 for each sixteen. A NaN or an infinity would reach its
+// one tap or two neighbouring ones. A NaN or an infinity would reach its
 // neighbours through the zeros, so that pixels which see one are computed a channel at a time.
 #pragma once
 
-#include "lissome/kernel/depthwise/grouped_lanes_body.h"
+#include "lissome/kernel/depthwise/grouped_pairs_body.h"
 #include "lissome/kernel/isa/tiles_bf16.h"
 
 namespace lissome {
@@ -17,7 +17,7 @@ constexpr int64_t kGroupTaps = 49;
 constexpr int64_t kTapItems = kTileChannels * kTileChannels;
 
 // Of groups of two and four, three quarters and more of what the tiles multiply is zero.
-bool fits_tiles(const DepthwiseBf16Call& call) {
+bool fits_tiles(const GroupedBf16Call& call) {
   const Window& w = call.window;
   return call.group >= 8 && (w.kernel_height - 1) * w.dilation_height < kKeptLines &&
          (kChunkPixels - 1) * w.stride_width + (w.kernel_width - 1) * w.dilation_width < kLinePixels &&
@@ -33,7 +33,7 @@ void shape_group_tiles() {
 }
 
 struct GroupRunner {
-  const DepthwiseBf16Call& call;
+  const GroupedBf16Call& call;
   const Window& w;
   int64_t c = 0;  // of the sixteen
   __mmask16 there = 0;
@@ -42,21 +42,17 @@ struct GroupRunner {
   alignas(64) uint16_t weight[kGroupTaps][kTapItems];
   alignas(64) uint16_t lines[kKeptLines][kLinePixels * kTileChannels];
 
-  explicit GroupRunner(const DepthwiseBf16Call& given) : call(given), w(given.window) {}
+  explicit GroupRunner(const GroupedBf16Call& given) : call(given), w(given.window) {}
 
   // Pairs of inputs as the tiles multiply them: [tap][inputs / 2][channels][2].
   void pack_weight() {
     const int64_t group = call.group;
     for (int64_t tap = 0; tap < w.kernel_height * w.kernel_width; ++tap) {
       for (int64_t pair = 0; pair < kTileChannels / 2; ++pair) {
-        const auto read = [&](int64_t input) {
-          const int64_t first = input & -group;
-          const auto mine = static_cast<__mmask16>(((1u << group) - 1) << first & there);
-          const float* row = call.weight + (tap * group + input - first) * call.channels + c;
-          return _mm512_cvtepu16_epi32(narrow_lanes({_mm512_maskz_loadu_ps(mine, row)}));
-        };
-        const __m512i both = _mm512_or_si512(read(2 * pair), _mm512_slli_epi32(read(2 * pair + 1), 16));
-        _mm512_store_si512(weight[tap] + pair * 2 * kTileChannels, both);
+        const int64_t first = 2 * pair & -group;
+        const auto mine = static_cast<__mmask16>(((1u << group) - 1) << first & there);
+        const uint16_t* row = call.weight + ((tap * group + 2 * pair - first) / 2 * call.channels + c) * 2;
+        _mm512_store_si512(weight[tap] + pair * 2 * kTileChannels, _mm512_maskz_loadu_epi32(mine, row));
       }
     }
   }
@@ -157,8 +153,8 @@ struct GroupRunner {
       bounded &= !unbounded[(top + h * w.dilation_height) & (kKeptLines - 1)];
     if (!bounded) {
       const Range channels = {c, c + kTileChannels < call.channels ? c + kTileChannels : call.channels};
-      return choose_groups(call.group,
-                           [&](const auto& groups) { run_pixels(call, {row, row + count}, channels, groups); });
+      return choose_groups<SmallPairs, WidePairs>(
+          call.group, [&](const auto& groups) { run_pixels(call, {row, row + count}, channels, groups); });
     }
     alignas(64) float sums[kChunkPixels * kTileChannels];
     switch (tiles) {
@@ -172,9 +168,9 @@ struct GroupRunner {
   }
 };
 
-LISSOME_INLINE void run_grouped_bf16(const DepthwiseBf16Call& call, int part, int parts) {
+LISSOME_INLINE void run_grouped_bf16(const GroupedBf16Call& call, int part, int parts) {
   const Window& w = call.window;
-  if (!fits_tiles(call)) return run_grouped(call, part, parts);
+  if (!fits_tiles(call)) return run_group_pairs(call, part, parts);
   const int64_t sixteens = (call.channels + kTileChannels - 1) / kTileChannels;
   const int64_t chunks = (w.out_width + kChunkPixels - 1) / kChunkPixels, columns = w.batch * chunks;
   const Range range = split_evenly(sixteens * columns * w.out_height, part, parts);

@@ -19,6 +19,18 @@ PlanValueId pack_taps(PlanBuilder& builder, const Node& node) {
   return builder.add_packed(name, std::move(packed));
 }
 
+PlanValueId pack_group_pairs(PlanBuilder& builder, const Node& node) {
+  const ValueId weight = node.argument("weight").value();
+  const std::string name = builder.program().find_weight(weight)->name + ".grouped_bf16";
+  if (builder.has_packed(name)) return builder.find_packed(name);
+  const at::Tensor dense = builder.constant(weight)->contiguous();
+  Array packed = make_array(Dtype::bf16, {dense.numel()});
+  const int64_t channels = dense.size(0), group = dense.size(1), taps = dense.numel() / (channels * group);
+  pack_grouped_bf16(static_cast<const uint16_t*>(dense.const_data_ptr()), channels, group, taps,
+                    packed.data<uint16_t>());
+  return builder.add_packed(name, std::move(packed));
+}
+
 std::string name_phases(const Window& w) {
   std::string name;
   for (const int64_t number :

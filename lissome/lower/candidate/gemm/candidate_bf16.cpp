@@ -138,6 +138,8 @@ void emit_conv_step(PlanBuilder& builder, const Node& node, Step step, std::opti
                    : builder.use_dense(conv_input(node), node, Format::channels_last)};
   if constexpr (std::is_same_v<Step, ConvBf16Step>) {
     step.weight = {pack_conv(builder, node, weight, step.transposed)};
+  } else if constexpr (std::is_same_v<Step, GroupedBf16Step>) {
+    step.weight = {pack_group_pairs(builder, node)};
   } else {
     step.weight = {pack_taps(builder, node)};
   }

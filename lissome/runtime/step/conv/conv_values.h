@@ -34,12 +34,12 @@ struct ConvValues {
   }
 };
 
-// The same with a weight in f32 and all else of one dtype.
-template <Dtype X>
+// The same with all but the weight of one dtype.
+template <Dtype X, Dtype Weight = Dtype::f32>
 struct ConvValuesOf : ConvValues {
   template <typename Self, typename Fields>
   static void describe(Self& step, Fields& fields) {
-    ConvValues::describe(step, fields, {{X}, {Dtype::f32}, {X}});
+    ConvValues::describe(step, fields, {{X}, {Weight}, {X}});
   }
 };
 

@@ -64,7 +64,7 @@ void bind_grouped_f32(StepBinder& binder, const GroupedF32Step& step) {
 }
 
 void bind_grouped_bf16(StepBinder& binder, const GroupedBf16Step& step) {
-  bind_depthwise<DepthwiseBf16Call, uint16_t>(binder, step, "grouped_bf16", Dtype::bf16, DepthwiseKind::grouped);
+  bind_depthwise<GroupedBf16Call, uint16_t>(binder, step, "grouped_bf16", Dtype::bf16, DepthwiseKind::grouped);
 }
 
 // All of a call from the depthwise convolution on; its window, channels and outputs are known. What comes before it

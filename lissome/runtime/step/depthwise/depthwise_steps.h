@@ -1,5 +1,6 @@
 // Convolutions with a window a channel, plain and transposed, and with the product of pixels behind them; see
-// kernel/depthwise. The weight is packed by pack_depthwise, in f32 for bf16 too: [taps * channels].
+// kernel/depthwise. The weight is packed by pack_depthwise, in f32 for bf16 too unless it is grouped:
+// [taps * inputs of a channel * channels].
 #pragma once
 
 #include "lissome/runtime/step/conv/conv_values.h"
@@ -81,7 +82,7 @@ struct DepthwiseTransposedBf16Step : ConvValuesOf<Dtype::bf16> {
   static constexpr std::string_view kKernel = "depthwise_transposed_bf16";
 };
 
-// Groups of 2, 4, 8 or 16 channels of x and as many of y. The weight is packed by pack_depthwise.
+// Groups of 2, 4, 8 or 16 channels of x and as many of y.
 // Case, n = 1..2 (1), e = 1..4 (2), g = 2..9 (32), h = 1..9 (56), w = 1..20 (56):
 //   input %x: f32[{n}, {2**e*g}, {h}, {w}]
 //   parameter @g: f32[{2**e*g}, {2**e}, 3, 3]
@@ -107,6 +108,7 @@ struct GroupedF32Step : ConvValuesOf<Dtype::f32> {
   static constexpr std::string_view kKernel = "grouped_f32";
 };
 
+// The weight is packed by pack_grouped_bf16.
 // Case, n = 1..2 (1), e = 1..4 (2), g = 2..9 (32), h = 1..9 (56), w = 1..20 (56):
 //   input %x: f32[{n}, {2**e*g}, {h}, {w}]
 //   parameter @g: bf16[{2**e*g}, {2**e}, 3, 3]
@@ -115,7 +117,7 @@ struct GroupedF32Step : ConvValuesOf<Dtype::f32> {
 //   %y: bf16[{n}, {2**e*g}, {h}, {w}] =
 //     lissome::conv_act(%0, @g, @b, [1, 1], [1, 1], [1, 1], false, [0, 0], {g}, "relu")
 //   return %y
-struct GroupedBf16Step : ConvValuesOf<Dtype::bf16> {
+struct GroupedBf16Step : ConvValuesOf<Dtype::bf16, Dtype::bf16> {
   static constexpr std::string_view kKernel = "grouped_bf16";
 };
 
