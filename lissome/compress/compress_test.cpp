@@ -415,18 +415,18 @@ TEST_CASE("bf16 converts products and their followers, outputs stay f32") {
   CHECK(kept.nodes.size() >= program.nodes.size());
 }
 
-TEST_CASE("convolutions over three dimensions stay f32 beside bf16") {
+TEST_CASE("grouped convolutions over three dimensions stay f32 beside bf16") {
   const Program program =
       prepare_inference(parse_program(R"(
     input %x: f32[batch, 8, 7, 9, 9]
-    parameter @a: f32[7, 8, 2, 3, 3]
+    parameter @a: f32[6, 4, 2, 3, 3]
     parameter @b: f32[5, 3]
-    %1: f32[batch, 7, 2, 3, 1] = aten::convolution(%x, @a, none, [2, 1, 3], [0, 0, 0], [1, 3, 3], false, [0, 0, 0], 1)
-    %2: f32[batch, 7, 2, 1, 3] = aten::transpose.int(%1, 3, 4)
-    %3: f32[batch, 7, 2, 1, 5] = aten::linear(%2, @b)
+    %1: f32[batch, 6, 2, 3, 1] = aten::convolution(%x, @a, none, [2, 1, 3], [0, 0, 0], [1, 3, 3], false, [0, 0, 0], 2)
+    %2: f32[batch, 6, 2, 1, 3] = aten::transpose.int(%1, 3, 4)
+    %3: f32[batch, 6, 2, 1, 5] = aten::linear(%2, @b)
     return %3
   )",
-                                      {{"a", at::randn({7, 8, 2, 3, 3})}, {"b", at::randn({5, 3})}}));
+                                      {{"a", at::randn({6, 4, 2, 3, 3})}, {"b", at::randn({5, 3})}}));
   const Program narrow = convert_bf16(program);
   const at::Tensor x = at::randn({2, 8, 7, 9, 9});
   CHECK(relative_error(interpret_one(narrow, x), interpret_one(program, x)) < 0.02);

@@ -137,6 +137,10 @@ int fuse_padding(Program& program);
 int fuse_conv_activation(Program& program);
 int fuse_linear_activation(Program& program);
 
+// convolution or conv_act over three dimensions with a constant weight and a known number of frames -> the same over
+// two, whose channels are those of all frames that a window sees. After the fusions around convolutions.
+int stack_conv_frames(Program& program);
+
 // linear, linear_act or mm in bf16 of a computed weight: the cast of an operand from f32, and the cast of the result to
 // f32 or its addition to an f32 value -> lissome::linear_bf16. After all that reads linears.
 int fold_product_casts(Program& program);

@@ -44,6 +44,7 @@ constexpr Pass kPasses[] = {
     {"merge_equal_weights", merge_equal_weights, "one copy of equal weights"},
     {"fuse_padding", fuse_padding, "zeros around an image into the convolution"},
     {"fuse_conv_activation", fuse_conv_activation, "activation and residual into the convolution"},
+    {"stack_conv_frames", stack_conv_frames, "3-d convolution to a 2-d one over stacked frames"},
     {"fuse_linear_activation", fuse_linear_activation, "activation and residual into the linear"},
     {"fold_product_casts", fold_product_casts, "casts around bf16 products of computed weights into them"},
 };

@@ -81,7 +81,7 @@ class PlanBuilder {
   void mark_permuted(ValueId id, std::vector<int64_t> order, bool dense_rows);
   void mark_part(ValueId id, std::vector<int64_t> order, bool dense_rows);
   // One run of memory for each position of the other dimensions, all equally far apart: what is dense in some order, or
-  // a part of it that is cut along what is innermost there.
+  // a part of it that is cut along what is innermost or outermost there.
   void mark_even_runs(ValueId id) { strided_.at(id).even_runs = true; }
   bool has_even_runs(ValueId id) const;
   // Whether neighbours along the last dimension are neighbours in memory.
@@ -89,6 +89,7 @@ class PlanBuilder {
   std::vector<int64_t> memory_order(ValueId id) const;  // 0, 1, 2, ... of a value in row order
   bool lies_in(ValueId id, Format format) const;        // it has the format's order of dimensions
   bool is_innermost(ValueId id, int64_t dim) const;
+  bool is_outermost(ValueId id, int64_t dim) const { return memory_order(id)[static_cast<size_t>(dim)] == 0; }
   bool is_part(ValueId id) const;  // of something larger, so that no order makes it dense
   // Adds the step once per value, however many linears read it.
   QuantizedRows quantize_rows(ValueId x, const Node& reader);

@@ -229,7 +229,8 @@ void emit_slice(PlanBuilder& builder, const Node& node) {
   const bool keeps_rows = !cuts_last || (!select && view.step == 1);
   builder.mark_part(node.result(), select ? std::vector<int64_t>{} : builder.memory_order(x),
                     keeps_rows && has_dense_rows);
-  if (!select && view.step == 1 && cuts_runs(builder, x, dim)) builder.mark_even_runs(node.result());
+  const bool keeps_runs = cuts_runs(builder, x, dim) || (builder.has_even_runs(x) && builder.is_outermost(x, dim));
+  if (!select && view.step == 1 && keeps_runs) builder.mark_even_runs(node.result());
 }
 
 std::string refuse_expand(const PlanBuilder& builder, const Node& node) { return refuse_view(builder, node); }

@@ -81,6 +81,14 @@ struct CopyStep {
 //   %part: f32[{rows}, {a}] = aten::slice.Tensor(%x, 1, 0, {a})
 //   %joined: f32[{rows}, {2*a+b}] = aten::cat([%part, %x], 1)
 //   return %joined
+// Case, n = 2..5 (9), c = 1..20 (64), h = 1..5 (56), w = 1..6 (56):
+//   # Neighbouring images beside each other.
+//   input %x: f32[{n}, {c}, {2*h}, {2*w}]
+//   %p: f32[{n}, {c}, {h}, {w}] = aten::max_pool2d(%x, [2, 2])
+//   %first: f32[{n-1}, {c}, {h}, {w}] = aten::slice.Tensor(%p, 0, 0, {n-1})
+//   %last: f32[{n-1}, {c}, {h}, {w}] = aten::slice.Tensor(%p, 0, 1, {n})
+//   %joined: f32[{n-1}, {2*c}, {h}, {w}] = aten::cat([%first, %last], 1)
+//   return %joined
 struct ConcatStep {
   static constexpr std::string_view kKernel = "concat";
   Operand piece;
