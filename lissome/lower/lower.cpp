@@ -8,6 +8,7 @@
 #include "lissome/lower/candidate/candidate.h"
 #include "lissome/lower/choose/choose_kernels.h"
 #include "lissome/lower/device.h"
+#include "lissome/lower/fuse/convert_channel_maps.h"
 #include "lissome/lower/fuse/fuse_channel_steps.h"
 #include "lissome/lower/fuse/fuse_depthwise_steps.h"
 #include "lissome/lower/fuse/fuse_elementwise.h"
@@ -61,6 +62,7 @@ class Lowering {
     fuse_channel_steps(lowered_.plan);
     fuse_norm_steps(lowered_.plan);
     fuse_elementwise_steps(lowered_.plan);
+    convert_channel_maps(lowered_.plan);
     fuse_depthwise_steps(lowered_.plan);
     link_choices();
     check_plan(lowered_.plan);

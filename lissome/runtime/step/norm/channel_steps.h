@@ -113,6 +113,16 @@ struct ChannelTotalsStep {
 //     aten::_native_batch_norm_legit_functional(%x, %scale, %shift, %mean, %var, true, 0.1, 1e-05)
 //   %y: bf16[{n}, {c}, {h}, {w}] = aten::relu(%b)
 //   return %y, %nm, %nv
+// Case, n = 1..3 (1), c = 2..40 (256), h = 2..7 (56), w = 2..6 (56):
+//   # A factor and an offset for each channel.
+//   input %x: f32[{n}, {c}, {2*h}, {2*w}]
+//   parameter @factor: f32[{c}, 1, 1]
+//   parameter @offset: f32[{c}, 1, 1]
+//   %p: f32[{n}, {c}, {h}, {w}] = aten::max_pool2d(%x, [2, 2])
+//   %0: f32[{n}, {c}, {h}, {w}] = aten::mul.Tensor(%p, @factor)
+//   %1: f32[{n}, {c}, {h}, {w}] = aten::add.Tensor(%0, @offset)
+//   %y: f32[{n}, {c}, {h}, {w}] = aten::relu(%1)
+//   return %y
 struct ChannelAffineStep {
   static constexpr std::string_view kKernel = "channel_affine";
   OptionalOperand x;
