@@ -22,12 +22,19 @@ struct Depth {
   int64_t zeros_behind() const { return std::max<int64_t>(0, last() + 1 - frames); }
 };
 
+// Larger numbers overflow what is computed of them, and more taps make a copy of x that large.
+constexpr int64_t kMostFrames = 1 << 20, kMostTaps = 8;
+
+bool is_small(const Depth& depth) {
+  const auto within = [](int64_t number, int64_t least) { return number >= least && number <= kMostFrames; };
+  return within(depth.stride, 1) && within(depth.dilation, 1) && within(depth.before, 0) && within(depth.frames, 1) &&
+         within(depth.results, 1);
+}
+
 bool meets_frame(const Depth& depth, int64_t tap) {
-  for (int64_t result = 0; result < depth.results; ++result) {
-    const int64_t frame = result * depth.stride + tap * depth.dilation - depth.before;
-    if (frame >= 0 && frame < depth.frames) return true;
-  }
-  return false;
+  const int64_t least = depth.before - tap * depth.dilation;  // what a result moves the tap to reach frame 0
+  const int64_t result = least > 0 ? (least + depth.stride - 1) / depth.stride : 0;
+  return result < depth.results && result * depth.stride < least + depth.frames;
 }
 
 // A convolution that this pass takes, and what it reads.
@@ -45,6 +52,8 @@ std::optional<DeepConv> read_conv(Rewriter& rewriter, const Node& node) {
   const auto dilation = literal_ints(node.argument("dilation"));
   const at::Tensor weight = constant_tensor(rewriter, rewriter.resolve(node.argument("weight")));
   if (!weight.defined() || weight.dim() != 5 || !stride || !padding || !dilation) return std::nullopt;
+  if (stride->size() != 3 || dilation->size() != 3 || (padding->size() != 3 && padding->size() != 6))
+    return std::nullopt;
   const ValueType x = rewriter.type_of(rewriter.resolve(node.arguments.front()));
   const ValueType y = rewriter.type_of(node.result());
   if (!is_sized_float(x) || !is_sized_float(y) || x.sizes.size() != 5 || y.sizes.size() != 5) return std::nullopt;
@@ -52,10 +61,12 @@ std::optional<DeepConv> read_conv(Rewriter& rewriter, const Node& node) {
   if (!frames || !results) return std::nullopt;
   DeepConv conv = {weight, x, y, *stride, *padding, *dilation, {}};
   conv.depth = {(*stride)[0], (*dilation)[0], (*padding)[0], *frames, *results, {}};
+  if (!is_small(conv.depth) || weight.size(2) > kMostFrames) return std::nullopt;
   for (int64_t tap = 0; tap < weight.size(2); ++tap) {
     if (meets_frame(conv.depth, tap)) conv.depth.taps.push_back(tap);
   }
-  return conv.depth.taps.empty() ? std::nullopt : std::make_optional(conv);
+  const size_t taps = conv.depth.taps.size();
+  return taps == 0 || taps > kMostTaps ? std::nullopt : std::make_optional(conv);
 }
 
 // Nodes around the convolution at `position`. A single video is without its batch, so that frames are the batch of
