@@ -4,7 +4,8 @@ layers over two ranks, a processor each, and a shaped link between them.
     .venv/bin/python bench/overlap_gradients.py [--rate 250mbit] [--rounds 3] [--steps 10] [--batch 48]
 
 Needs root, `ip` and `tc`. Rounds are interleaved; times are medians of a round's steps. What is hidden is the time of a step alone
-and of the exchange alone, less the time of the step with both, as a share of the exchange. Ends with 1 where --bucket auto is not
+and of the exchange alone, less the time of the step with both, as a share of the exchange. The step alone is that of two processes
+that train apart at the same time, because cores that compute together are slower than one. Ends with 1 where --bucket auto is not
 faster than DistributedDataParallel as it comes, or slower than its best bucket.
 """
 
@@ -79,11 +80,11 @@ def list_words(steps: int, batch: int, bucket: str) -> list[str]:
     return [str(PROGRAM), *words]
 
 
-def run_ranks(folder: Path, namespaces: list[str], commands: list[list[str]]) -> list[str]:
-    """stdout and stderr of each rank. One namespace: a process alone."""
+def run_ranks(folder: Path, namespaces: list[str], commands: list[list[str]], apart: bool) -> list[str]:
+    """stdout and stderr of each rank. Apart: each trains by itself, at the same time."""
     ranks = []
     for rank, (namespace, command) in enumerate(zip(namespaces, commands, strict=True)):
-        variables = {"RANK": rank, "WORLD_SIZE": len(namespaces), "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": 29519,
+        variables = {"RANK": 0 if apart else rank, "WORLD_SIZE": 1 if apart else len(namespaces), "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": 29519,
                      "GLOO_SOCKET_IFNAME": "wire", "OMP_NUM_THREADS": 1, "NO_COLOR": 1}
         environment = {**os.environ, **{key: str(value) for key, value in variables.items()}}
         inside = ["ip", "netns", "exec", namespace, "taskset", "-c", str(rank), *command]
@@ -94,21 +95,20 @@ def run_ranks(folder: Path, namespaces: list[str], commands: list[list[str]]) ->
     return outputs
 
 
-def measure_ours(folder: Path, namespaces: list[str], arguments: argparse.Namespace, bucket: str) -> tuple[float, str]:
+def measure_ours(folder: Path, namespaces: list[str], arguments: argparse.Namespace, bucket: str, apart: bool = False) -> tuple[float, str]:
     """Median seconds of a step, and what was said of buckets."""
     (folder / "log.jsonl").unlink(missing_ok=True)
-    batch = arguments.batch * len(namespaces) // 2
-    words = list_words(arguments.steps, batch, bucket)
+    words = list_words(arguments.steps, arguments.batch // (2 if apart else 1), bucket)
     commands = [[*words, "-o", f"r{rank}.lissome", *(["--log", "log.jsonl"] if rank == 0 else [])] for rank in range(len(namespaces))]
-    output = run_ranks(folder, namespaces, commands)[0]
+    output = run_ranks(folder, namespaces, commands, apart)[0]
     note = re.search(r"gradients leave in .*", output.replace("\n  ", " "))
     steps = read_steps(folder)[4:]
     return statistics.median(step["seconds_gradients"] + step["seconds_update"] for step in steps), note[0] if note else ""
 
 
-def measure_peer(folder: Path, namespaces: list[str], arguments: argparse.Namespace, bucket: float) -> float:
+def measure_peer(folder: Path, namespaces: list[str], arguments: argparse.Namespace, bucket: float, apart: bool = False) -> float:
     words = [sys.executable, "-c", PEER, str(ROOT / "bench"), str(arguments.steps), str(arguments.batch // 2), str(bucket)]
-    output = run_ranks(folder, namespaces, [words] * len(namespaces))[0]
+    output = run_ranks(folder, namespaces, [words] * len(namespaces), apart)[0]
     return json.loads(output.strip().splitlines()[-1])
 
 
@@ -124,12 +124,12 @@ def main() -> None:
         folder, note = Path(path), ""
         export(folder, arguments.batch)
         for _ in range(arguments.rounds):
-            times.setdefault("alone", []).append(measure_ours(folder, namespaces[:1], arguments, "none")[0])
+            times.setdefault("alone", []).append(measure_ours(folder, namespaces, arguments, "none", apart=True)[0])
             for name, bucket in BUCKETS.items():
                 seconds, said = measure_ours(folder, namespaces, arguments, bucket)
                 times.setdefault(name, []).append(seconds)
                 note = said or note
-            times.setdefault("ddp alone", []).append(measure_peer(folder, namespaces[:1], arguments, 0))
+            times.setdefault("ddp alone", []).append(measure_peer(folder, namespaces, arguments, 0, apart=True))
             for name, mebibytes in PEERS.items():
                 times.setdefault(name, []).append(measure_peer(folder, namespaces, arguments, mebibytes))
     medians = {name: statistics.median(of) for name, of in times.items()}
