@@ -2,6 +2,7 @@
 #include "lissome/distributed/join_group.h"
 
 #include <c10/util/Logging.h>
+#include <netdb.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <chrono>
@@ -96,6 +97,15 @@ std::string give_name(c10d::Store& store, const GroupPlace& place, double timeou
   return name;
 }
 
+// Why a name has no address; empty where it has one.
+std::string find_why_unresolved(const std::string& name) {
+  addrinfo* found = nullptr;
+  const int failed = getaddrinfo(name.c_str(), nullptr, nullptr, &found);
+  if (failed != 0) return gai_strerror(failed);
+  freeaddrinfo(found);
+  return {};
+}
+
 }  // namespace
 
 c10::intrusive_ptr<c10d::Store> open_store(const GroupPlace& place, double timeout_seconds) {
@@ -113,9 +123,10 @@ c10::intrusive_ptr<c10d::Store> open_store(const GroupPlace& place, double timeo
       const QuietLog quiet;
       return c10::intrusive_ptr<c10d::Store>(c10::make_intrusive<c10d::TCPStore>(address, options));
     });
-  } catch (const Error&) {
-    throw;
   } catch (const std::exception& error) {
+    const std::string why = find_why_unresolved(place.address);
+    if (!why.empty()) throw_error(ErrorKind::io, failure, "no address is known for that name (", why, ")");
+    if (dynamic_cast<const Error*>(&error) != nullptr) throw;
     throw_error(ErrorKind::io, failure, split(error.what(), '\n').front());
   }
 }

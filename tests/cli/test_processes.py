@@ -198,8 +198,9 @@ def free_port() -> int:
         return handle.getsockname()[1]
 
 
-def start(program: Path, folder: Path, rank: int, ranks: int, port: int, command: tuple[str, ...]) -> subprocess.Popen[str]:
-    variables = {"RANK": rank, "WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "NO_COLOR": 1}
+def start(program: Path, folder: Path, rank: int, ranks: int, port: int, command: tuple[str, ...],
+          address: str = "127.0.0.1") -> subprocess.Popen[str]:
+    variables = {"RANK": rank, "WORLD_SIZE": ranks, "MASTER_ADDR": address, "MASTER_PORT": port, "NO_COLOR": 1}
     environment = {**os.environ, **{name: str(value) for name, value in variables.items()}}
     return subprocess.Popen([program, *command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -294,6 +295,10 @@ def test_a_rank_that_is_missing_or_counts_others_is_named(case: Path, program: P
     alone = start(program, case, 0, 2, free_port(), command)
     assert "rank 1 of 2 did not come" in alone.communicate(timeout=60)[1]
     assert alone.returncode == 1
+    for rank in range(2):
+        lost = start(program, case, rank, 2, port := free_port(), command, address="no-such-host.invalid")
+        assert f"at no-such-host.invalid:{port} (MASTER_ADDR, MASTER_PORT): no address is known for that name" in lost.communicate(timeout=60)[1]
+        assert lost.returncode == 1
     port = free_port()
     ranks = [start(program, case, rank, 2 + rank, port, command) for rank in range(2)]
     errors = [rank.communicate(timeout=60)[1] for rank in ranks]
