@@ -148,6 +148,8 @@ void add_training_flags(Flags& flags, TrainFlags& to) {
   flags.add("--no-scale-lr", to.keep_learning_rate, "Do not multiply the learning rate by --accumulate.");
   flags.add("--precision", to.precision, kTrainPrecisionHelp);
   flags.add("--memory", to.memory, kTrainMemoryHelp);
+  flags.add("--memory-fraction", to.memory_fraction,
+            "The same as a share of the memory that this process may use, for example 50%.");
   flags.add("--recompute", to.recompute, kRecomputeHelp);
   flags.add("--lossy-activations", to.lossy_activations, kLossyHelp);
   flags.add("--update-in-backward", to.update_in_backward, kUpdateHelp);
@@ -266,6 +268,21 @@ std::string choose_snapshot_folder(const TrainFlags& flags) {
   return flags.resume.empty() ? flags.output + ".snapshots" : flags.resume;
 }
 
+namespace {
+
+// Bytes; 0: no limit.
+int64_t choose_memory(const TrainFlags& flags) {
+  if (flags.memory_fraction.empty()) return flags.memory.empty() ? 0 : parse_bytes(flags.memory);
+  if (!flags.memory.empty())
+    throw_error(ErrorKind::usage, "--memory and --memory-fraction both limit the memory: give one of them");
+  const double fraction = parse_fraction(flags.memory_fraction);
+  if (!(fraction > 0))
+    throw_error(ErrorKind::usage, "--memory-fraction must be above 0, not ", quote(flags.memory_fraction));
+  return static_cast<int64_t>(fraction * static_cast<double>(total_memory_bytes()));
+}
+
+}  // namespace
+
 TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
   TrainOptions options;
   options.loss = make_loss(flags.loss, model);
@@ -280,11 +297,12 @@ TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
   options.scale_learning_rate = !flags.keep_learning_rate;
   options.precision = parse_precision(flags.precision);
   const Recompute recompute = parse_recompute(flags.recompute);
-  if (!flags.memory.empty()) {
-    options.memory = parse_bytes(flags.memory);
+  options.memory = choose_memory(flags);
+  if (options.memory > 0) {
     options.recompute = recompute;
   } else if (!std::holds_alternative<KeepAll>(recompute) && !std::holds_alternative<RecomputeToFit>(recompute)) {
-    throw_error(ErrorKind::usage, "--recompute ", flags.recompute, " needs --memory, the limit to fit");
+    throw_error(ErrorKind::usage, "--recompute ", flags.recompute,
+                " needs --memory or --memory-fraction, the limit to fit");
   }
   options.batches = make_batch_options(flags);
   options.clip_norm = flags.clip_norm;

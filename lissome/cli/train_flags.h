@@ -14,7 +14,7 @@ struct TrainFlags {
   std::string model, data, labels, validation,
       optimizer = "adamw", schedule = "constant", initializer, output, weights_output, snapshots,
       snapshot_every = "10min", resume, target_step, log, events, report, beside, offload, recompute = "auto",
-      workers = "auto", transforms, bad_samples = "fatal", cache, batch = "32", precision = "f32", memory,
+      workers = "auto", transforms, bad_samples = "fatal", cache, batch = "32", precision = "f32", memory, memory_fraction,
       parallel = "auto", peer_timeout = "60s", compress = "none", bucket = "25MiB";
   LossFlags loss;
   std::vector<std::string> freeze, groups, disabled;

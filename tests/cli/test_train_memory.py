@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -238,6 +239,15 @@ def test_the_precision_is_measured_reported_and_kept_by_snapshots(
     check_same((whole[0], weights), whole, 0)
 
 
+def test_a_fraction_of_the_memory_is_the_limit_it_stands_for(lissome: Lissome, nets: dict[str, Any], tmp_path: Path):
+    """Of a limit that only recomputation fits, which the notes name."""
+    total = int(re.search(r"MemTotal: +(\d+)", Path("/proc/meminfo").read_text())[1]) * 1024
+    limit = 3 * 1024 * 1024
+    record, _ = train(lissome, tmp_path, "wide.pt2", "--batch", "256", "--memory-fraction", f"{limit / total:.12f}")
+    plain, _ = train(lissome, tmp_path, "wide.pt2", "--batch", "256")
+    assert record["peak_memory"] <= limit < plain["peak_memory"]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -255,6 +265,10 @@ def test_the_precision_is_measured_reported_and_kept_by_snapshots(
         (("--memory", "400KiB", "--recompute", "none"), 3, "does not fit"),
         (("--memory", "400KiB"), 3, "take more than the 400 KiB of memory"),
         (("--recompute", "every:1"), 2, "needs --memory"),
+        (("--memory-fraction", "0.000001%"), 3, "memory"),
+        (("--memory-fraction", "0%"), 2, "must be above 0"),
+        (("--memory-fraction", "150%"), 2, "is not a fraction"),
+        (("--memory-fraction", "50%", "--memory", "1GiB"), 2, "give one of them"),
     ],
 )
 def test_what_does_not_fit_is_refused(
