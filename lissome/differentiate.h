@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lissome/program.h"
+#include "lissome/program/op/rank_link.h"
 
 namespace lissome {
 

@@ -145,6 +145,12 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
   refuse_overwriting({flags.output, flags.weights_output, flags.report, flags.log}, flags.model,
                      {flags.data, flags.validation, flags.beside});
   check_offload_folder(flags.offload);
+  if (leads && flags.find_unused)
+    console.say("note: --find-unused changes nothing: parameters without a gradient are always known from the plan");
+  if (leads && flags.static_graph)
+    console.say("note: --static-graph changes nothing: the order of gradients is always known before the first step");
+  if (leads && flags.synchronize_batch_norm && !place)
+    console.say("note: --sync-batch-norm changes nothing in one process");
   const std::optional<TrainBeside> beside = read_beside(flags);
   const Program model = open_program(flags.model);
   TrainOptions options = make_train_options(flags, model);

@@ -179,6 +179,15 @@ void add_group_flags(Flags& flags, TrainFlags& to) {
       "--bucket", to.bucket,
       "Bytes of gradients that are summed over processes at once while the backward pass goes on; auto: chosen by "
       "measured times; none: all are summed after it.");
+  flags.add("--sync-batch-norm", to.synchronize_batch_norm,
+            "Batch norms take the statistics of all processes' samples instead of each one's own.");
+  flags.add(
+      "--uneven", to.uneven,
+      "What happens where a last batch has fewer samples than there are processes: one without samples runs some that "
+      "do not count (pad), waits for the others (join), or batches that are not full are left out (drop).");
+  flags.add("--find-unused", to.find_unused,
+            "Parameters without a gradient are always known; accepted for PyTorch's sake.");
+  flags.add("--static-graph", to.static_graph, "The order of gradients is always known; accepted for PyTorch's sake.");
   flags.add("--peer-timeout", to.peer_timeout, "Time after which a rank no longer waits for the others.");
 }
 
@@ -322,6 +331,10 @@ TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
   options.resume = flags.resume;
   options.bucket = parse_bucket(flags.bucket);
   options.compression = parse_compression(flags.compress, flags.compress_from);
+  options.synchronize_batch_norm = flags.synchronize_batch_norm;
+  const std::optional<UnevenBatch> uneven = parse_uneven(flags.uneven);
+  if (!uneven) throw_error(ErrorKind::usage, "--uneven must be pad, drop or join, not ", quote(flags.uneven));
+  options.batches.uneven = *uneven;
   return options;
 }
 

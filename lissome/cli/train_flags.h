@@ -14,8 +14,8 @@ struct TrainFlags {
   std::string model, data, labels, validation,
       optimizer = "adamw", schedule = "constant", initializer, output, weights_output, snapshots,
       snapshot_every = "10min", resume, target_step, log, events, report, beside, offload, recompute = "auto",
-      workers = "auto", transforms, bad_samples = "fatal", cache, batch = "32", precision = "f32", memory, memory_fraction,
-      parallel = "auto", peer_timeout = "60s", compress = "none", bucket = "25MiB";
+      workers = "auto", transforms, bad_samples = "fatal", cache, batch = "32", precision = "f32", memory,
+      memory_fraction, parallel = "auto", uneven = "pad", peer_timeout = "60s", compress = "none", bucket = "25MiB";
   LossFlags loss;
   std::vector<std::string> freeze, groups, disabled;
   double learning_rate = -1, weight_decay = -1, momentum = -1, clip_norm = 1, average = 0;
@@ -23,7 +23,8 @@ struct TrainFlags {
   int prefetch = 2, threads = 0;
   uint64_t seed = 0;
   bool states_8bit = false, keep_learning_rate = false, update_in_backward = false, pin_memory = false,
-       lossy_activations = false, diff = false, json = false;
+       lossy_activations = false, synchronize_batch_norm = false, find_unused = false, static_graph = false,
+       diff = false, json = false;
 };
 
 // Throws usage, and HelpRequest.

@@ -68,6 +68,16 @@ class Group::Connection {
     });
   }
 
+  Connection(const Connection& other, const std::string& prefix)
+      : place_(other.place_), timeout_seconds_(other.timeout_seconds_) {
+    const std::chrono::milliseconds timeout(static_cast<int64_t>(timeout_seconds_ * 1e3));
+    name("joining the group for " + prefix, [&] {
+      store_ = c10::make_intrusive<c10d::PrefixStore>(prefix, other.store_);
+      store_->setTimeout(timeout);
+      if (place_.ranks > 1) group_ = connect(store_, place_, timeout);
+    });
+  }
+
   void put(const std::string& key, const std::string& text, const std::string& what) const {
     name(what, [&] {
       call_within(timeout_seconds_, describe(what),
@@ -112,6 +122,8 @@ class Group::Connection {
 
 Group::Group(const GroupPlace& place, double timeout_seconds)
     : place_(place), connection_(std::make_unique<Connection>(place, timeout_seconds)) {}
+Group::Group(const Group& other, const std::string& name)
+    : place_(other.place_), connection_(std::make_unique<Connection>(*other.connection_, name)) {}
 Group::~Group() = default;
 
 std::string Group::name_key(const std::string& what) { return std::to_string(keys_++) + "/" + what; }

@@ -19,6 +19,9 @@ class Group {
   // come within the timeout; and usage for ranks that count each other differently. The program must ignore SIGPIPE:
   // Gloo writes to sockets of peers that may be gone.
   Group(const GroupPlace& place, double timeout_seconds);
+  // The ranks of `other`, with an order of collectives of their own. `name` is not used twice. All ranks call it at
+  // once. Throws io.
+  Group(const Group& other, const std::string& name);
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
   ~Group();

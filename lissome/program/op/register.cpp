@@ -31,8 +31,7 @@ void register_rows(std::vector<OpRow> rows) {
     schema.setAliasAnalysis(c10::AliasAnalysisKind::FROM_SCHEMA);
     const c10::OperatorName name = schema.operator_name();
     keep_registration(dispatcher.registerDef(std::move(schema), "lissome"));
-    keep_registration(dispatcher.registerImpl(name, c10::DispatchKey::CompositeImplicitAutograd, std::move(row.kernel),
-                                              std::nullopt, nullptr, "lissome"));
+    keep_registration(dispatcher.registerImpl(name, row.key, std::move(row.kernel), std::nullopt, nullptr, "lissome"));
   }
 }
 
@@ -60,6 +59,7 @@ void register_ops() {
     register_rows(list_recurrent_ops());
     register_rows(list_random_ops());
     register_rows(list_decomposed_ops());
+    register_rows(list_rank_ops());
   });
 }
 

@@ -1,6 +1,7 @@
 // How ops of namespace `lissome` enter the dispatcher: a row is a schema and the kernel of its reference. Each group of
 // ops has one file with one list of rows; register_ops() in register.cpp names the lists, once, in order.
-// Every kernel is CompositeImplicitAutograd: composed of ATen calls, so that autograd, autocast and every device work.
+// A kernel is CompositeImplicitAutograd, composed of ATen calls, so that autograd, autocast and every device work; or
+// CompositeExplicitAutograd, which is recorded as it stands.
 #pragma once
 
 #include <ATen/core/boxing/KernelFunction.h>
@@ -15,6 +16,7 @@ namespace lissome {
 struct OpRow {
   std::string schema;  // "sym_add(Scalar a, Scalar b) -> Scalar", without the namespace
   c10::KernelFunction kernel;
+  c10::DispatchKey key = c10::DispatchKey::CompositeImplicitAutograd;
 };
 
 using BoxedKernel = void (*)(std::vector<c10::IValue>& stack);
@@ -39,6 +41,7 @@ std::vector<OpRow> list_byte_ops();        // op/bytes.cpp
 std::vector<OpRow> list_recurrent_ops();   // op/recurrent.cpp
 std::vector<OpRow> list_random_ops();      // op/random.cpp
 std::vector<OpRow> list_decomposed_ops();  // op/decomposed.cpp
+std::vector<OpRow> list_rank_ops();        // op/ranks.cpp
 
 // Our op for one of namespace `quantized_decomposed`, with overload; empty when it is none that we have.
 std::string find_decomposed_op(std::string_view name);

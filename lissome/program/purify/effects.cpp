@@ -67,7 +67,9 @@ const Names kQuietAliases = {
 
 // Draws that carry no tag, besides the tagged ones.
 const Names kQuietRandom = {"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout",
-                            "aten::feature_alpha_dropout", "aten::native_dropout"};
+                            "aten::feature_alpha_dropout", "aten::native_dropout",
+                            // Collectives: like draws, each happens once and in order.
+                            "lissome::pool_moments", "lissome::sum_over_ranks"};
 
 // Sizes of a result, or a number, that come from what a tensor holds; untagged.
 const Names kQuietDataShapes = {

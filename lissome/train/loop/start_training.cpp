@@ -39,6 +39,20 @@ void check_compression(const TrainOptions& options) {
                 "kept at a scale of the loss that changes. Take bf16, which needs no scale");
 }
 
+// Ranks whose steps run in different numbers of parts would wait for each other for ever.
+void check_synchronized(const TrainOptions& options) {
+  if (!options.synchronize_batch_norm) return;
+  const auto refuse = [](const char* why, const char* way) {
+    throw_error(ErrorKind::usage, "batch norms cannot be synchronized ", why, ".\n      ", way);
+  };
+  if (options.accumulate > 1)
+    refuse("over the parts of an update", "Leave --accumulate out, and give a larger --batch");
+  if (options.batch == 0)
+    refuse("with --batch auto, because ranks may find different numbers", "Give --batch a number");
+  if (options.batches.uneven == UnevenBatch::join)
+    refuse("with a rank that has no samples and only joins the others' sums", "Take --uneven pad or drop");
+}
+
 // One of several processes takes its part of each batch, and rank 0 alone saves.
 void take_part(TrainOptions& options) {
   options.batches.parts = options.group->ranks(), options.batches.part = options.group->rank();
@@ -66,6 +80,8 @@ std::optional<Error> compare_ranks(Group& group, TrainingFacts facts, const Prog
   facts.emplace_back("bad samples", options.batches.bad_samples == BadSamples::skip ? "skip" : "fatal");
   facts.emplace_back("disabled passes", options.disabled_passes.empty() ? "none" : join(options.disabled_passes, ", "));
   facts.emplace_back("bucket", options.bucket ? std::to_string(*options.bucket) : "by measured times");
+  facts.emplace_back("batch norms", options.synchronize_batch_norm ? "synchronized" : "of each rank");
+  facts.emplace_back("uneven batches", name_uneven(options.batches.uneven));
   facts.emplace_back("epochs", std::to_string(options.epochs));
   facts.emplace_back("max steps", options.max_steps ? std::to_string(*options.max_steps) : "none");
   facts.emplace_back("snapshot",
@@ -135,6 +151,7 @@ void check_train_options(const Program& model, const TrainOptions& options) {
   if (options.update_in_backward) check_update_in_backward(options);
   check_offload_folder(options.offload);
   check_compression(options);
+  check_synchronized(options);
   if (options.initialize && !model.training)
     throw_error(ErrorKind::invalid_input,
                 "training from scratch (--init) needs a model in train form; export it with "

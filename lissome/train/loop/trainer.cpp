@@ -16,6 +16,10 @@ bool sums_early(const TrainOptions& options) {
          std::holds_alternative<DenseGradients>(options.compression);
 }
 
+bool synchronizes_batch_norm(const TrainOptions& options) {
+  return options.synchronize_batch_norm && options.group != nullptr && options.group->ranks() > 1;
+}
+
 namespace {
 
 // Restores the state of libtorch's generator, which training seeds and draws from.

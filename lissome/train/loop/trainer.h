@@ -82,6 +82,8 @@ struct TrainOptions {
   // the same weights. Must outlive training. Null: this process alone.
   Group* group = nullptr;
   GradientCompression compression;  // how gradients travel between them
+  // In train form, batch norms take the statistics of all ranks' samples; a step then cannot run in parts.
+  bool synchronize_batch_norm = false;
   // Bytes of gradients that are summed at once while the backward pass goes on, see sums_early(); 0: all after it;
   // empty: chosen by measured times.
   std::optional<int64_t> bucket = int64_t{25} << 20;
@@ -91,6 +93,8 @@ struct TrainOptions {
 // other means than a narrower type, and not where a step may run in parts, whose gradients are added up before:
 // with accumulate, a memory limit or a batch as large as fits.
 bool sums_early(const TrainOptions& options);
+// Whether there are other ranks to synchronize batch norms with.
+bool synchronizes_batch_norm(const TrainOptions& options);
 
 // The loss of a training; a function of the user's is one that the model computes itself.
 inline LossOptions choose_loss(const TrainOptions& options) {

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lissome/differentiate.h"
 #include "lissome/train/step/precision.h"
 
 namespace lissome {
@@ -97,6 +98,7 @@ BatchStep::BatchStep(const Program& program, const std::vector<at::Tensor>& exam
       range_(find_batch_range(program)),
       fixed_(options.fixed),
       gives_gradients_(options.step.gradients_leave != GradientsLeave::after_step),
+      synchronizes_(options.step.synchronize_batch_norm),
       shared_(options.shared),
       at_once_(options.fixed.value_or(options.at_once)),
       reserved_(at::empty({options.reserved}, at::kByte)) {
@@ -217,6 +219,7 @@ void BatchStep::check_mean(const std::vector<at::Tensor>& batch, int64_t at_once
   const int64_t samples = std::max(range_.first, at_once / kLeftOver);
   if (2 * samples > std::min(batch.front().size(0), range_.second)) return;
   RandomKeeper random;
+  const RankLinkScope alone(nullptr);
   const std::vector<at::Tensor> first = cut(batch, 0, samples);
   const std::optional<double> once = measure_loss(first), twice = measure_loss(grow(first, 2 * samples));
   const std::optional<double> again = measure_loss(first), other = measure_loss(cut(batch, samples, samples)),
@@ -254,6 +257,11 @@ double BatchStep::run(const std::vector<at::Tensor>& batch, const GradientTaker*
                   " samples does not fit into memory: ", refusal_,
                   ".\n      Its gradients leave in the backward pass, so it cannot run in parts. Give a smaller "
                   "batch or more memory");
+    if (synchronizes_)
+      throw_error(
+          ErrorKind::over_budget, "a training step of ", largest, " samples does not fit into memory: ", refusal_,
+          ".\n      Its batch norms are computed over all ranks, so it cannot run in parts. Give a smaller batch or "
+          "more memory");
     if (fixed_ || largest / 2 < range_.first)
       throw_error(ErrorKind::over_budget, "a training step of ", largest, " samples, the fewest that the model takes, ",
                   "does not fit into memory: ", refusal_, ". Give more memory");

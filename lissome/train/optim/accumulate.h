@@ -91,7 +91,7 @@ class BatchStep {
   PooledStatistics state_;
   std::pair<int64_t, int64_t> range_;  // of batches that the model takes
   std::optional<int64_t> fixed_;
-  const bool gives_gradients_, shared_;
+  const bool gives_gradients_, synchronizes_, shared_;
   int64_t at_once_;
   at::Tensor reserved_;
   std::string refusal_;  // the last error that a part met

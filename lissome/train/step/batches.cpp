@@ -9,6 +9,8 @@
 namespace lissome {
 namespace {
 
+constexpr std::array<std::string_view, 3> kUnevenNames = {"pad", "drop", "join"};  // in the order of UnevenBatch
+
 at::Tensor to_tensor(const Array& array) {
   return at::from_blob(array.storage.get(), array.sizes, [kept = array.storage](void*) {}, scalar_type_of(array.dtype));
 }
@@ -30,6 +32,14 @@ bool has_size(const Program& model, int64_t size) {
 }
 
 }  // namespace
+
+std::string_view name_uneven(UnevenBatch uneven) { return kUnevenNames.at(static_cast<size_t>(uneven)); }
+
+std::optional<UnevenBatch> parse_uneven(std::string_view word) {
+  const auto* found = std::ranges::find(kUnevenNames, word);
+  if (found == kUnevenNames.end()) return std::nullopt;
+  return static_cast<UnevenBatch>(found - kUnevenNames.begin());
+}
 
 std::optional<int64_t> find_fixed_batch(const Program& model) {
   const ValueType& type = model.value(model.inputs.at(0).value).type;
@@ -122,7 +132,7 @@ Batches::Batches(const Dataset& data, int64_t batch, int64_t least, size_t input
     : inputs_(inputs), pins_(options.pin_memory && can_pin_memory()) {
   SamplerOptions sampler;
   sampler.batch = batch;
-  sampler.drop_last = count_samples(data, options) % batch < least;
+  sampler.drop_last = options.uneven == UnevenBatch::drop || count_samples(data, options) % batch < least;
   sampler.seed = seed;
   sampler.parts = options.parts, sampler.part = options.part, sampler.least = least;
   LoaderOptions loader;

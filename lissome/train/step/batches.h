@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lissome/data.h"
@@ -38,6 +39,18 @@ std::vector<at::Tensor> take_inputs(const Dataset& data, int64_t first, int64_t 
 std::vector<at::Tensor> take_validation_inputs(const Dataset& data, int64_t first, int64_t count, size_t inputs,
                                                const std::string& transforms);
 
+// What happens where a batch has fewer samples than processes share it, which only the last of an epoch may have.
+enum class UnevenBatch : uint8_t {
+  pad,   // a process without samples runs some that count nowhere
+  drop,  // batches that are not full are left out of their epoch
+  join   // a process without samples waits for the others, and takes part in their sums
+};
+
+// "pad"
+std::string_view name_uneven(UnevenBatch uneven);
+// Empty for a word that is none of these.
+std::optional<UnevenBatch> parse_uneven(std::string_view word);
+
 struct BatchOptions {
   // Threads that load batches ahead; 0: none. Empty: chosen while training, by the time that steps wait for data.
   std::optional<int> workers;
@@ -47,6 +60,7 @@ struct BatchOptions {
   int64_t cache_bytes = 0;  // memory for caching samples of the source
   bool pin_memory =
       false;  // load batches into page-locked memory, from which a device copies faster; see can_pin_memory()
+  UnevenBatch uneven = UnevenBatch::pad;
   int64_t parts = 1, part = 0;  // of each batch, for processes that share it; see SamplerOptions
   // Source of batches in place of the dataset, in the form that fit_batches() gives. The dataset then holds the first
   // samples, at least a batch, and only its labels are checked beforehand.

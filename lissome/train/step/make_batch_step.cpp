@@ -19,6 +19,7 @@ BatchStepOptions make_step_options(const Program& model, const Program& with_los
   if (options.update_in_backward) step.step.gradients_leave = GradientsLeave::for_update;
   if (sums_early(options)) step.step.gradients_leave = GradientsLeave::when_complete;
   step.shared = options.group != nullptr;
+  step.step.synchronize_batch_norm = synchronizes_batch_norm(options);
   // An update inside the step allocates its states beforehand.
   if (!options.update_in_backward) {
     const TrainingBytes bytes = count_training_bytes(with_loss, options, WeightPlace::memory);
@@ -65,7 +66,8 @@ BatchStep make_batch_step(const Program& model, const Program& with_loss, const 
   if (!is_planned(options)) return BatchStep(with_loss, samples, step);
   const std::vector<WeightPlace> places = list_weight_places(with_loss, options);
   for (;; step.at_once /= 2) {
-    const bool smallest = step.fixed || step.at_once == 1 || options.update_in_backward;
+    const bool smallest =
+        step.fixed || step.at_once == 1 || options.update_in_backward || step.step.synchronize_batch_norm;
     for (const WeightPlace place : places) {
       try {
         step.step.budget = make_budget(with_loss, options, samples, batch, step.at_once, place);

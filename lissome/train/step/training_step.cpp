@@ -19,6 +19,7 @@
 #include "lissome/train/rewrite/count_dropout.h"
 #include "lissome/train/rewrite/lift_weights.h"
 #include "lissome/train/rewrite/repeat_copies.h"
+#include "lissome/train/rewrite/synchronize_batch_norm.h"
 #include "lissome/train/rewrite/training_passes.h"
 
 namespace lissome {
@@ -90,6 +91,7 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
   check_training_passes(options.disabled_passes);
   Program recorded = options.outputs ? program : keep_loss(program);
   run_stage(TrainingStage::recorded, recorded);
+  if (options.synchronize_batch_norm) synchronize_batch_norm(recorded);
   program_ = differentiate_program(recorded, names_, examples);
   require_gradients(program_, names_.size());
   Lifted lifted = lift_weights(program_);

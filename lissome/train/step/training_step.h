@@ -28,6 +28,7 @@ struct TrainingStepOptions {
   std::optional<StepBudget> budget;  // recompute to stay inside it; empty: everything is kept
   bool outputs = true;               // give outputs beside the loss; each stays in memory to the end of a step
   GradientsLeave gradients_leave = GradientsLeave::after_step;
+  bool synchronize_batch_norm = false;       // over the ranks of the RankLink that a run goes through
   std::vector<std::string> disabled_passes;  // names of training passes to leave out; see training_passes.h
 };
 

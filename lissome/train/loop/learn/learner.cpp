@@ -83,7 +83,8 @@ void seed_step(uint64_t seed, int64_t step, int rank) {
 }  // namespace
 
 Learner::Learner(TrainingModel model, const Dataset& data, const TrainOptions& options)
-    : options_(options),
+    : data_(data),
+      options_(options),
       model_(std::move(model)),
       step_(model_, data, options, weights_),
       names_(step_.batch_step().step().names()),
@@ -92,6 +93,7 @@ Learner::Learner(TrainingModel model, const Dataset& data, const TrainOptions& o
                  options.offload) {
   if (options.update_in_backward) backward_update_.emplace(optimizer_, names_, options.gradient_hooks);
   if (options.group != nullptr) exchange_ = make_exchange(options, step_.batch_step().step(), tensors_);
+  if (synchronizes_batch_norm(options)) norms_.emplace(*options.group);
 }
 
 std::optional<UpdatePart> Learner::compute_gradients(const std::vector<at::Tensor>& batch, const Moment& moment,
@@ -114,6 +116,13 @@ std::optional<UpdatePart> Learner::compute_gradients(const std::vector<at::Tenso
   return part;
 }
 
+// Runs samples whose gradients nobody reads, beside the samples of other ranks.
+void Learner::run_uncounted(const Moment& moment) {
+  seed_step(options_.seed, moment.step, options_.group->rank());
+  const int64_t samples = std::min(model_.examples, step_.batch_step().at_once());
+  step_.batch_step().run(take_inputs(data_, 0, samples, model_.with_loss.inputs.size()));
+}
+
 UpdatePart Learner::compute_shared(const std::vector<at::Tensor>& batch, const Moment& moment,
                                    const WorkControl& control) {
   BatchStep& batch_step = step_.batch_step();
@@ -121,6 +130,9 @@ UpdatePart Learner::compute_shared(const std::vector<at::Tensor>& batch, const M
   if (!batch.empty()) part.weight = batch_step.weigh(batch), part.samples = batch.front().size(0);
   exchange_->begin(part, moment.step, moment.rates.momentum);
   const GradientTaker taker = [&](size_t index, const at::Tensor& gradient) { exchange_->take(index, gradient); };
+  if (norms_) norms_->begin(part.weight, moment.step);
+  const RankLinkScope linked(norms_ ? &*norms_ : nullptr);
+  if (batch.empty() && options_.batches.uneven == UnevenBatch::pad) run_uncounted(moment);
   if (!batch.empty()) {
     seed_step(options_.seed, moment.step, options_.group->rank());
     part.loss = batch_step.run(batch, sums_early(options_) ? &taker : nullptr);

@@ -12,6 +12,7 @@
 #include "lissome/measure.h"
 #include "lissome/train/loop/learn/current_step.h"
 #include "lissome/train/loop/learn/gradient_exchange.h"
+#include "lissome/train/loop/learn/norm_link.h"
 #include "lissome/train/loop/learn/training_model.h"
 #include "lissome/train/optim/optimizer.h"
 #include "lissome/train/remat/offload_weights.h"
@@ -71,9 +72,11 @@ class Learner {
 
  private:
   std::optional<double> run_until_stopped(const std::vector<at::Tensor>& batch, const WorkControl& control);
+  void run_uncounted(const Moment& moment);
   UpdatePart compute_shared(const std::vector<at::Tensor>& batch, const Moment& moment, const WorkControl& control);
 
   OffloadedWeights weights_;  // the first member: weights move back when all other memory is free
+  const Dataset& data_;
   const TrainOptions& options_;
   const TrainingModel model_;
   CurrentStep step_;
@@ -82,6 +85,7 @@ class Learner {
   Optimizer optimizer_;
   std::optional<BackwardUpdate> backward_update_;
   std::unique_ptr<GradientExchange> exchange_;  // in a group; else null
+  std::optional<NormLink> norms_;               // where batch norms are synchronized
 };
 
 }  // namespace lissome
