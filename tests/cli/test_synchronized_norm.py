@@ -78,6 +78,22 @@ def test_running_statistics_and_gradients_of_a_step(lissome: Lissome, images: Pa
     assert apart != pytest.approx(losses, rel=1e-4) and any(not torch.allclose(unlike[name], weights[name], 1e-4) for name in weights)
 
 
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize("net", NETS)
+def test_mixed_precision_is_synchronized_too(lissome: Lissome, images: Path, net: str, precision: str):
+    """Against f32, from which half precision is a hundredth away, and the statistics of a part are further."""
+    flags = {"max_steps": "1", "batch": "21", "clip": "0"}
+    _, losses, weights = train(lissome, images, "one", (), words(f"{net}.pt2", **flags))
+    command = words(f"{net}.pt2", precision=precision, **flags)
+    _, theirs, like = train(lissome, images, "several", launch(2), (*command, "--sync-batch-norm"))
+    _, _, unlike = train(lissome, images, "apart", launch(2), command)
+    assert theirs == pytest.approx(losses, rel=2e-2)
+    def distance(of: dict[str, torch.Tensor]) -> float:
+        return max(float((of[name] - weights[name]).abs().max()) for name in weights if "running" in name)
+
+    assert distance(like) < 2e-2 and 3 * distance(like) < distance(unlike)
+
+
 @pytest.mark.parametrize("changes", [
     {}, {"bucket": "none"}, {"bucket": "1KiB"}, {"batch": "3", "max_steps": "40"}, {"uneven": "drop"}, {"memory": "1GiB"},
     {"optimizer": "adamw", "lr": "0.001"}, {"precision": "bf16", "max_steps": "2"}])
@@ -128,5 +144,9 @@ def test_flags_of_pytorch_that_are_always_on(lissome: Lissome, images: Path):
     done = lissome(*launch(2), *words("rows.pt2"), "--find-unused", "--static-graph", "-o", "r.lissome")
     assert done.returncode == 0
     assert "--find-unused changes nothing" in done.stderr and "--static-graph changes nothing" in done.stderr
+    export(nn.Sequential(nn.Flatten(), nn.Linear(CHANNELS * SIDE * SIDE, CLASSES)), torch.zeros(3, CHANNELS, SIDE, SIDE),
+           images / "plain.pt2")
+    done = lissome(*launch(2), *words("plain.pt2"), "--sync-batch-norm", "-o", "r.lissome")
+    assert done.returncode == 0 and "the model has no batch norm that normalizes by its batch" in done.stderr
     done = lissome(*words("rows.pt2"), "--sync-batch-norm", "-o", "r.lissome")
     assert done.returncode == 0 and "--sync-batch-norm changes nothing in one process" in done.stderr

@@ -1,6 +1,7 @@
 // See synchronize_batch_norm.h.
 #include "lissome/train/rewrite/synchronize_batch_norm.h"
 
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -65,9 +66,15 @@ int synchronize_batch_norm(Program& program) {
   int changed = 0;
   for (Node& node : program.nodes) {
     const BatchNormForm* form = find_form(node);
-    if (form == nullptr || find_argument(node, "training") == Argument(false)) continue;
-    synchronize(node, *form, uses);
-    ++changed;
+    if (form != nullptr && find_argument(node, "training") != Argument(false)) {
+      synchronize(node, *form, uses);
+      ++changed;
+    }
+    for (auto& body : node.bodies) {  // the region of a mixed precision holds the whole model
+      auto inner = std::make_shared<Program>(*body);
+      changed += synchronize_batch_norm(*inner);
+      body = std::move(inner);
+    }
   }
   return changed;
 }

@@ -91,7 +91,9 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
   check_training_passes(options.disabled_passes);
   Program recorded = options.outputs ? program : keep_loss(program);
   run_stage(TrainingStage::recorded, recorded);
-  if (options.synchronize_batch_norm) synchronize_batch_norm(recorded);
+  if (options.synchronize_batch_norm)
+    passes_.push_back(run_watched(kSynchronizePass, recorded, synchronize_batch_norm,
+                                  [&](const Program&) { verify_program(recorded, Stage::imported); }));
   program_ = differentiate_program(recorded, names_, examples);
   require_gradients(program_, names_.size());
   Lifted lifted = lift_weights(program_);

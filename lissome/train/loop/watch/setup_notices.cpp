@@ -7,6 +7,7 @@
 
 #include "lissome/train/rewrite/freeze.h"
 #include "lissome/train/rewrite/mode_dependence.h"
+#include "lissome/train/rewrite/synchronize_batch_norm.h"
 #include "lissome/train/step/labels.h"
 #include "lissome/train/step/make_batch_step.h"
 
@@ -32,6 +33,10 @@ void add_step_notices(std::vector<std::string>& notices, const CurrentStep& step
   if (const std::optional<StepForecast>& forecast = batch_step.step().forecast())
     notices.push_back(describe_forecast(*forecast, batch_step.at_once()));
   if (batch_step.step().streams_weights()) notices.push_back(describe_offloaded(step.count_bytes()));
+  const std::vector<PassResult>& passes = batch_step.step().passes();
+  if (std::ranges::any_of(passes,
+                          [](const PassResult& pass) { return pass.name == kSynchronizePass && pass.rewrites == 0; }))
+    notices.emplace_back("--sync-batch-norm changes nothing: the model has no batch norm that normalizes by its batch");
 }
 
 // State that the written model goes on updating in each call. Batch norm's is gone in eval form; what a module's own
