@@ -24,9 +24,9 @@ thread_local RankLink* current_link = nullptr;
 using OptionalTensor = std::optional<at::Tensor>;
 using Moments = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // mean, variance, count
 
-at::Tensor call_op(const char* name, const at::Tensor& x) {
-  const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
-  return handle.typed<at::Tensor(const at::Tensor&)>().call(x);
+template <typename Result>
+Result call_op(const char* name, const at::Tensor& x) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Result(const at::Tensor&)>().call(x);
 }
 
 // Adds the samples of each rank as Chan, Golub and LeVeque (1979) pool two samples. `of_ranks`: each f64 [3, C] of
@@ -88,8 +88,7 @@ class SynchronizedNorm : public torch::autograd::Function<SynchronizedNorm> {
  public:
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
                                                 const OptionalTensor& weight, const OptionalTensor& bias, double eps) {
-    const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow("lissome::pool_moments", "");
-    const auto [mean, variance, count] = handle.typed<Moments(const at::Tensor&)>().call(x);
+    const auto [mean, variance, count] = call_op<Moments>("lissome::pool_moments", x);
     const at::Tensor y = std::get<0>(at::native_batch_norm(x, weight, bias, mean, variance, false, 0, eps));
     context->save_for_backward({x, weight.value_or(at::Tensor()), mean, variance, count});
     context->saved_data["eps"] = eps;
@@ -106,7 +105,7 @@ class SynchronizedNorm : public torch::autograd::Function<SynchronizedNorm> {
     const OptionalTensor factor = weight.defined() ? OptionalTensor(weight) : std::nullopt;
     const auto [plain, sum_dy_x, sum_dy] =
         at::native_batch_norm_backward(dy, x, factor, mean, variance, {}, {}, false, eps, {true, true, true});
-    const at::Tensor sums = call_op("lissome::sum_over_ranks", at::stack({sum_dy_x, sum_dy}));
+    const at::Tensor sums = call_op<at::Tensor>("lissome::sum_over_ranks", at::stack({sum_dy_x, sum_dy}));
     const at::Tensor rstd = variance.add(eps).rsqrt();
     const at::Tensor scale = (weight.defined() ? rstd.mul(weight) : rstd).div(saved[4].to(rstd.scalar_type()));
     const at::Tensor slope = sums[0].mul(scale).mul(rstd), shift = sums[1].mul(scale);

@@ -3,15 +3,10 @@
 
 #include <algorithm>
 
+#include "lissome/train/rewrite/batch_norm_forms.h"
+
 namespace lissome {
 namespace {
-
-bool normalizes_by_batch(const Node& node) {
-  if (node.is("aten::_native_batch_norm_legit_functional") || node.is("aten::native_batch_norm") ||
-      node.is("aten::batch_norm") || node.is("aten::cudnn_batch_norm"))
-    return node.argument("training") == Argument(true);
-  return node.is("aten::_native_batch_norm_legit.no_stats");
-}
 
 // Values a channel where every named dimension is `size`; empty if that is not known.
 std::optional<int64_t> count_values(const ValueType& type, const Program& program, int64_t size) {

@@ -9,16 +9,10 @@
 #include <algorithm>
 #include <map>
 
+#include "lissome/train/rewrite/batch_norm_forms.h"
+
 namespace lissome {
 namespace {
-
-// The results of an op that are the new running mean and variance.
-struct UpdatingNorm {
-  std::string_view op;
-  size_t mean, variance;
-};
-constexpr UpdatingNorm kUpdatingNorms[] = {{"aten::_native_batch_norm_legit_functional", 3, 4},
-                                           {"aten::_batch_norm_with_update_functional", 4, 5}};
 
 void restore_one(const at::Tensor& tensor, const at::Tensor& before) { tensor.copy_(before); }
 
@@ -30,20 +24,19 @@ PooledStatistics::PooledStatistics(const Program& program) : program_(program) {
     if (const Weight* weight = program.find_weight(write.target)) written.emplace(write.value, weight);
   }
   for (const Node& node : program.nodes) {
-    for (const UpdatingNorm& kind : kUpdatingNorms) {
-      if (!node.is(kind.op) || !program.value(node.argument("input").value()).type.sized) continue;
-      const auto mean = written.find(node.results.at(kind.mean));
-      const auto variance = written.find(node.results.at(kind.variance));
-      const double* momentum = node.argument("momentum").get<double>();
-      if (mean == written.end() || variance == written.end() || momentum == nullptr || *momentum == 0) continue;
-      // A norm that is called twice writes statistics of both calls, the second from those of the first.
-      if (node.argument("running_mean") != Argument(mean->second->value)) continue;
-      Norm norm;
-      norm.mean.tensor = mean->second->tensor.detach(), norm.variance.tensor = variance->second->tensor.detach();
-      norm.momentum = *momentum, norm.input = node.argument("input").value();
-      norms_.push_back(std::move(norm));
-      written.erase(mean), written.erase(variance);
-    }
+    const BatchNormForm* kind = find_batch_norm_form(node);
+    if (kind == nullptr || kind->mean == 0 || !program.value(node.argument("input").value()).type.sized) continue;
+    const auto mean = written.find(node.results.at(kind->mean));
+    const auto variance = written.find(node.results.at(kind->variance));
+    const double* momentum = node.argument("momentum").get<double>();
+    if (mean == written.end() || variance == written.end() || momentum == nullptr || *momentum == 0) continue;
+    // A norm that is called twice writes statistics of both calls, the second from those of the first.
+    if (node.argument("running_mean") != Argument(mean->second->value)) continue;
+    Norm norm;
+    norm.mean.tensor = mean->second->tensor.detach(), norm.variance.tensor = variance->second->tensor.detach();
+    norm.momentum = *momentum, norm.input = node.argument("input").value();
+    norms_.push_back(std::move(norm));
+    written.erase(mean), written.erase(variance);
   }
   for (const auto& [value, weight] : written) {
     (weight->tensor.is_floating_point() ? others_ : counters_).push_back({weight->tensor.detach(), {}});

@@ -5,27 +5,10 @@
 #include <optional>
 #include <string_view>
 
+#include "lissome/train/rewrite/batch_norm_forms.h"
+
 namespace lissome {
 namespace {
-
-// The results of an op that are the new running mean and variance; 0: it has none.
-struct BatchNormForm {
-  std::string_view op;
-  size_t mean = 0, variance = 0;
-};
-constexpr BatchNormForm kForms[] = {{"aten::_native_batch_norm_legit_functional", 3, 4},
-                                    {"aten::_batch_norm_with_update_functional", 4, 5},
-                                    {"aten::_native_batch_norm_legit.no_stats"},
-                                    {"aten::native_batch_norm"},
-                                    {"aten::batch_norm"},
-                                    {"aten::cudnn_batch_norm"}};
-
-const BatchNormForm* find_form(const Node& node) {
-  for (const BatchNormForm& form : kForms) {
-    if (node.is(form.op)) return &form;
-  }
-  return nullptr;
-}
 
 // Empty where the op has no such argument.
 std::optional<Argument> find_argument(const Node& node, std::string_view name) {
@@ -65,9 +48,8 @@ int synchronize_batch_norm(Program& program) {
   const Uses uses = find_uses(program);
   int changed = 0;
   for (Node& node : program.nodes) {
-    const BatchNormForm* form = find_form(node);
-    if (form != nullptr && find_argument(node, "training") != Argument(false)) {
-      synchronize(node, *form, uses);
+    if (normalizes_by_batch(node)) {
+      synchronize(node, *find_batch_norm_form(node), uses);
       ++changed;
     }
     for (auto& body : node.bodies) {  // the region of a mixed precision holds the whole model
